@@ -1,0 +1,62 @@
+"""kschedx explains kube-scheduler: why a pod is put there, or nowhere.
+
+    import kschedx
+    snapshot = kschedx.load("cluster.yaml", "more/")
+    result = kschedx.explain(snapshot, "shop/web-0")
+    result.outcome, result.best_nodes, result.message, result.to_dict()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+# loading a subpackage sets it as an attribute here: done now, before the function of the same name is defined
+import_module("kschedx.explain")
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from kschedx.explain.explanation import Explanation
+    from kschedx.snapshot.snapshot import Snapshot
+
+__all__ = ["Snapshot", "__version__", "explain", "load"]
+
+
+def __getattr__(name: str) -> object:
+    # numpy and msgspec are loaded when they are needed, so that `kschedx --version` is not felt
+    if name == "Snapshot":
+        from kschedx.snapshot.snapshot import Snapshot
+
+        return Snapshot
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+import_module("kschedx.explain")  # before the function below: a package takes its name here when it is first imported
+
+
+def load(*paths: str) -> Snapshot:
+    """A snapshot from files and folders of YAML or JSON (`-` is standard input). Raises `errors.InputError`."""
+    from kschedx.loading import load as load_paths
+
+    return load_paths(paths)
+
+
+def explain(
+    snapshot: Snapshot,
+    pod: str | Mapping[str, object],
+    *,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Explanation:
+    """Run one pod through the scheduler.
+
+    `pod` is `namespace/name` of a pod in the snapshot, or a manifest; a pod that runs already is scheduled as if it did
+    not. `config` is a KubeSchedulerConfiguration. Raises `errors.InputError` for input that cannot be used and
+    `errors.UndecidableError` where kschedx would have to guess.
+    """
+    from kschedx.explain.run import explain_pod
+
+    return explain_pod(snapshot, pod, config=config, kube_version=kube_version, feature_gates=feature_gates)

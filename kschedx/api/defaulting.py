@@ -1,0 +1,300 @@
+"""What the API server fills in on a manifest, as far as scheduling can see it.
+
+An object that has been through here, or through an API server, comes back as it is.
+Upstream: pkg/apis/core/v1/defaults.go and, for label keys, pkg/registry/core/pod/strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from kschedx.api.quantity import MILLI, Written, parse_quantity
+from kschedx.api.resources import (
+    container_limits,
+    container_requests,
+    is_hugepages,
+    is_overcommit_allowed,
+    is_pod_level_resource,
+    nano_units,
+)
+from kschedx.api.selectors import LabelSelector, LabelSelectorRequirement
+from kschedx.api.types import (
+    Affinity,
+    Container,
+    ContainerPort,
+    ContainerStatus,
+    Labels,
+    Namespace,
+    Node,
+    ObjectMeta,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    PriorityClass,
+    ResourceList,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from kschedx.errors import InputError, Place
+
+DEFAULT_NAMESPACE = "default"
+DEFAULT_SCHEDULER = "default-scheduler"
+METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def default_pod(pod: Pod) -> Pod:
+    """A pod with its defaults and its label keys merged into its selectors.
+
+    Raises InputError with the field's path where a quantity is none.
+    """
+    spec = merge_label_keys(default_pod_spec(pod.spec), pod.metadata.labels)
+    status = default_pod_status(pod.status)
+    metadata = default_namespace_of(pod.metadata)
+    if spec is pod.spec and status is pod.status and metadata is pod.metadata:
+        return pod
+    return Pod(metadata=metadata, spec=spec, status=status)
+
+
+def default_namespace_of(metadata: ObjectMeta) -> ObjectMeta:
+    """The metadata of a namespaced object; kubectl sends what names no namespace to "default"."""
+    return metadata if metadata.namespace else replace(metadata, namespace=DEFAULT_NAMESPACE)
+
+
+def default_pod_spec(spec: PodSpec) -> PodSpec:
+    """A pod's spec with its defaults. A template's spec stays without them until a pod is made of it."""
+    containers = tuple(_with_requests(container) for container in spec.containers)
+    init_containers = tuple(_with_requests(container) for container in spec.init_containers)
+    defaulted: dict[str, object] = {
+        "containers": _default_containers(containers, spec.host_network, "spec.containers"),
+        "init_containers": _default_containers(init_containers, spec.host_network, "spec.initContainers"),
+        "overhead": _rounded(spec.overhead, "spec.overhead"),
+        "restart_policy": spec.restart_policy or "Always",
+        "scheduler_name": spec.scheduler_name or DEFAULT_SCHEDULER,
+    }
+    if spec.resources is not None:
+        # From quantities as written: what containers request together is rounded once.
+        as_written = replace(spec, containers=containers, init_containers=init_containers)
+        resources = _default_pod_level(spec.resources, as_written)
+        defaulted["resources"] = _rounded_requirements(resources, "spec.resources")
+    changed = {name: value for name, value in defaulted.items() if value != getattr(spec, name)}
+    return replace(spec, **changed) if changed else spec
+
+
+def default_node(node: Node) -> Node:
+    """A node; one that reports only its capacity offers all of it."""
+    capacity = _rounded(node.status.capacity, "status.capacity")
+    allocatable = _rounded(node.status.allocatable, "status.allocatable") or capacity
+    if capacity is node.status.capacity and allocatable is node.status.allocatable:
+        return node
+    return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
+
+
+def default_namespace(namespace: Namespace) -> Namespace:
+    """A namespace; it bears its name as a label, which namespace selectors use."""
+    metadata = namespace.metadata
+    if not metadata.name or metadata.labels.get(METADATA_NAME_LABEL) == metadata.name:
+        return namespace
+    return replace(namespace, metadata=replace(metadata, labels=metadata.labels | {METADATA_NAME_LABEL: metadata.name}))
+
+
+def default_priority_class(priority_class: PriorityClass) -> PriorityClass:
+    """A priority class (pkg/apis/scheduling/v1/defaults.go)."""
+    if priority_class.preemption_policy is not None:
+        return priority_class
+    return replace(priority_class, preemption_policy="PreemptLowerPriority")
+
+
+# --- containers
+
+
+def _with_requests(container: Container) -> Container:
+    """The container with a request for everything that it limits."""
+    resources = container.resources
+    missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
+    if not missing:
+        return container
+    return replace(container, resources=replace(resources, requests=resources.requests | missing))
+
+
+def _default_containers(containers: tuple[Container, ...], host_network: bool, field: str) -> tuple[Container, ...]:
+    return tuple(
+        _default_container(container, host_network, f"{field}[{index}]") for index, container in enumerate(containers)
+    )
+
+
+def _default_container(container: Container, host_network: bool, field: str) -> Container:
+    resources = _rounded_requirements(container.resources, f"{field}.resources")
+    ports = tuple(_default_port(port, host_network) for port in container.ports)
+    if resources is container.resources and ports == container.ports:
+        return container
+    return replace(container, resources=resources, ports=ports)
+
+
+def _default_port(port: ContainerPort, host_network: bool) -> ContainerPort:
+    host_port = port.host_port or (port.container_port if host_network else 0)
+    if port.protocol and host_port == port.host_port:
+        return port
+    return replace(port, protocol=port.protocol or "TCP", host_port=host_port)
+
+
+# --- pod-level resources
+
+
+def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> ResourceRequirements:
+    """spec.resources with hugepages limits of the containers and, where anything is limited, a request for it.
+
+    The request is what the containers request together, or else the limit.
+    """
+    requests, limits = dict(resources.requests), dict(resources.limits)
+    if requests or limits:
+        for name, together in container_limits(spec).items():
+            if is_hugepages(name) and name not in requests and name not in limits:
+                limits[name] = str(together)
+    if limits:
+        for name, together in container_requests(spec).items():
+            if name not in requests and is_pod_level_resource(name) and is_overcommit_allowed(name):
+                requests[name] = str(together)
+        for name, limit in limits.items():
+            if name not in requests and is_pod_level_resource(name):
+                requests[name] = limit
+    if requests == resources.requests and limits == resources.limits:
+        return resources
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+# --- quantities
+
+
+def _rounded_requirements(resources: ResourceRequirements, field: str) -> ResourceRequirements:
+    # Limits first: a request that came from a bad limit is not what the user wrote.
+    limits = _rounded(resources.limits, f"{field}.limits")
+    requests = _rounded(resources.requests, f"{field}.requests")
+    if requests is resources.requests and limits is resources.limits:
+        return resources
+    return ResourceRequirements(requests=requests, limits=limits)
+
+
+def _rounded(resources: ResourceList, field: str) -> ResourceList:
+    """The same list where no quantity is finer than a thousandth, which is the finest that the API server stores."""
+    changed: ResourceList = {}
+    for name, written in resources.items():
+        try:
+            rounded = _rounded_quantity(written)
+        except InputError as error:
+            raise error.at(Place(field=f"{field}[{name}]")) from None
+        if rounded is not None:
+            changed[name] = rounded
+    return resources | changed if changed else resources
+
+
+@lru_cache(maxsize=16384)
+def _rounded_quantity(written: Written) -> str | None:
+    """The quantity rounded away from zero to a thousandth, or None where it needs no rounding."""
+    if parse_quantity(written).exponent >= MILLI:
+        return None
+    nano = nano_units(written)
+    milli = -(-nano // 10**6) if nano >= 0 else nano // 10**6
+    return str(parse_quantity(f"{milli}m"))
+
+
+def default_pod_status(status: PodStatus) -> PodStatus:
+    resources = status.resources
+    if resources is not None:
+        resources = _rounded_requirements(resources, "status.resources")
+    defaulted: dict[str, object] = {
+        "allocated_resources": _rounded(status.allocated_resources, "status.allocatedResources"),
+        "resources": resources,
+        "container_statuses": _default_statuses(status.container_statuses, "status.containerStatuses"),
+        "init_container_statuses": _default_statuses(status.init_container_statuses, "status.initContainerStatuses"),
+    }
+    changed = {name: value for name, value in defaulted.items() if value != getattr(status, name)}
+    return replace(status, **changed) if changed else status
+
+
+def _default_statuses(statuses: tuple[ContainerStatus, ...], field: str) -> tuple[ContainerStatus, ...]:
+    return tuple(_default_container_status(one, f"{field}[{index}]") for index, one in enumerate(statuses))
+
+
+def _default_container_status(status: ContainerStatus, field: str) -> ContainerStatus:
+    allocated = _rounded(status.allocated_resources, f"{field}.allocatedResources")
+    resources = status.resources
+    if resources is not None:
+        resources = _rounded_requirements(resources, f"{field}.resources")
+    if allocated is status.allocated_resources and resources is status.resources:
+        return status
+    return replace(status, allocated_resources=allocated, resources=resources)
+
+
+# --- label keys
+
+
+def merge_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
+    """The spec with the pod affinity's matchLabelKeys and mismatchLabelKeys as expressions in the selectors they narrow.
+
+    `labels` are the pod's own. Keys that the pod does not have, and terms without a selector, add nothing. Keys that
+    are in the selector already, because the spec comes from a cluster, are not added again. Those of spread constraints
+    are PodTopologySpread's, since gates decide whether they count.
+    """
+    affinity = _merge_affinity(spec.affinity, labels) if spec.affinity is not None else None
+    return spec if affinity is spec.affinity else replace(spec, affinity=affinity)
+
+
+def uses_label_keys(spec: PodSpec) -> bool:
+    """Whether `merge_label_keys` can change the spec, so that pods of one template with other labels differ in it."""
+    affinity = spec.affinity or Affinity()
+    return any(
+        term.match_label_keys or term.mismatch_label_keys
+        for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
+        if side is not None
+        for term in (
+            *side.required_during_scheduling_ignored_during_execution,
+            *(one.pod_affinity_term for one in side.preferred_during_scheduling_ignored_during_execution),
+        )
+    )
+
+
+def _merge_affinity(affinity: Affinity, labels: Labels) -> Affinity:
+    pod_affinity = _merge_pod_affinity(affinity.pod_affinity, labels)
+    pod_anti_affinity = _merge_pod_affinity(affinity.pod_anti_affinity, labels)
+    if pod_affinity is affinity.pod_affinity and pod_anti_affinity is affinity.pod_anti_affinity:
+        return affinity
+    return replace(affinity, pod_affinity=pod_affinity, pod_anti_affinity=pod_anti_affinity)
+
+
+def _merge_pod_affinity(affinity: PodAffinity | None, labels: Labels) -> PodAffinity | None:
+    if affinity is None:
+        return None
+    required = affinity.required_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    merged = PodAffinity(
+        required_during_scheduling_ignored_during_execution=tuple(_merge_term(term, labels) for term in required),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            WeightedPodAffinityTerm(weight=one.weight, pod_affinity_term=_merge_term(one.pod_affinity_term, labels))
+            for one in preferred
+        ),
+    )
+    return affinity if merged == affinity else merged
+
+
+def _merge_term(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+    selector = _narrowed(term.label_selector, term.match_label_keys, "In", labels)
+    selector = _narrowed(selector, term.mismatch_label_keys, "NotIn", labels)
+    return term if selector is term.label_selector else replace(term, label_selector=selector)
+
+
+def _narrowed(
+    selector: LabelSelector | None, keys: tuple[str, ...], operator: str, labels: Mapping[str, str]
+) -> LabelSelector | None:
+    if selector is None or not keys:
+        return selector
+    wanted = [
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],)) for key in keys if key in labels
+    ]
+    added = tuple(requirement for requirement in wanted if requirement not in selector.match_expressions)
+    return replace(selector, match_expressions=selector.match_expressions + added) if added else selector

@@ -1,0 +1,454 @@
+"""Typed slim records of core/v1 and its neighbours: the fields that scheduling reads, under Kubernetes' own names.
+
+Everything else in a manifest is skipped unread. Optional scalars that Go holds as pointers are `T | None`; lists and
+maps for which nil and empty mean the same are empty tuples and dicts. Resource lists keep the text of their quantities.
+Storage kinds are in `api/storage.py`.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kschedx.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
+
+Labels = dict[str, str]
+ResourceList = dict[str, str | int | float]
+"""Resource name to quantity as written; numbers appear where a manifest leaves out the quotes."""
+
+
+class OwnerReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Labels = {}
+    annotations: Labels = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object (metav1.GetControllerOf)."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+# --- pods
+
+
+class Toleration(Struct, frozen=True, kw_only=True, rename="camel"):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerRestartRule(Struct, frozen=True, kw_only=True, rename="camel"):
+    action: str = ""
+
+
+class Container(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+    @property
+    def is_restartable_init(self) -> bool:
+        """A sidecar, where this stands among the init containers."""
+        return self.restart_policy == "Always"
+
+
+class NodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+
+class PodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    """podAffinity and podAntiAffinity alike."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSchedulingGate(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_group_name: str | None = None
+
+
+class PodResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PersistentVolumeClaimVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class ObjectReferenceName(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    pd_name: str = ""
+    fs_type: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class AWSElasticBlockStoreVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_id: str = field(default="", name="volumeID")
+    fs_type: str = ""
+    partition: int = 0
+    read_only: bool = False
+
+
+class AzureDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    disk_name: str = ""
+    disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
+    read_only: bool | None = None
+
+
+class AzureFileVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    share_name: str = ""
+    secret_name: str = ""
+    secret_namespace: str | None = None
+
+
+class CinderVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_id: str = field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class VsphereVirtualDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_path: str = ""
+
+
+class PortworxVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_id: str = field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class ISCSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    read_only: bool = False
+
+
+class RBDVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False
+
+
+class CSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    driver: str = ""
+    read_only: bool | None = None
+
+
+class EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A generic ephemeral volume; the claim is named after the pod and the volume."""
+
+
+class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    reference: str = ""
+
+
+class Volume(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod's volume; sources that no plugin reads (configMap, secret, emptyDir, ...) leave every field unset."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
+
+
+class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What scheduling reads of a pod's spec. In a `PodTable` pods of one template share one PodSpec, whose
+    `node_name` is then empty: the table holds it per pod."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    restart_policy: str = ""
+    runtime_class_name: str | None = None
+    node_selector: Labels = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+
+
+class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    phase: str = ""
+    start_time: str | None = None
+    nominated_node_name: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class Pod(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def priority(self) -> int:
+        """corev1helpers.PodPriority: 0 where none is set."""
+        return self.spec.priority or 0
+
+
+# --- nodes
+
+
+class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def __str__(self) -> str:
+        """As kubectl writes it: `key=value:effect`, `key:effect`."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class ContainerImage(Struct, frozen=True, kw_only=True, rename="camel"):
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
+    kubelet_version: str = ""
+
+
+class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+# --- the rest of core/v1, apps/v1, policy/v1 and scheduling.k8s.io that scheduling reads
+
+
+class Namespace(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: Labels | None = None
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class PodTemplateSpec(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: Labels | None = None
+
+
+class ReplicationController(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class StatefulSet(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] = {}
+
+
+class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class PriorityClass(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class GangSchedulingPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    min_count: int = 0
+
+
+class PodGroupSchedulingPolicy(Struct, frozen=True, kw_only=True):
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(Struct, frozen=True, kw_only=True):
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    priority: int | None = None
+
+
+class PodGroup(Struct, frozen=True, kw_only=True):
+    """scheduling.k8s.io/v1alpha2, behind the gate GenericWorkload."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class DeviceClassSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Struct, frozen=True, kw_only=True):
+    """resource.k8s.io."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()

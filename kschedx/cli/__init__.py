@@ -1,0 +1,17 @@
+"""The command line: a module per command. The only place with exit codes and the environment."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """The entry point of the `kschedx` command."""
+    if sys.argv[1:] == ["--version"]:  # asked often, by scripts and prompts: nothing else is loaded for it
+        from kschedx import __version__
+
+        sys.stdout.write(f"kschedx {__version__}\n")
+        return
+    from kschedx.cli.app import run
+
+    sys.exit(run())

@@ -1,0 +1,85 @@
+"""The typer application, and what happens when a command fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from kschedx import __version__
+from kschedx.cli import reason, why
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.errors import InputError, KschedxError, UndecidableError
+
+app = typer.Typer(
+    name="kschedx",
+    help="Explain kube-scheduler: why a pod is put on a node, or nowhere, and what would fix it. Nothing is ever written "
+    "to a cluster.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="why", help=why.HELP, no_args_is_help=True)(why.why)
+app.command(name="reason", help=reason.HELP, no_args_is_help=True)(reason.reason)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"kschedx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options before the command."""
+
+
+def run() -> int:
+    """Run the command line of this process; returns its exit code. No traceback reaches the user."""
+    try:
+        outcome = app(standalone_mode=False)
+        return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
+    except UndecidableError as error:
+        return _fail(str(error), ExitCode.UNDECIDED)
+    except InputError as error:
+        return _fail(str(error), ExitCode.USAGE)
+    except KschedxError as error:
+        return _fail(str(error), ExitCode.USAGE)
+    except typer.Exit as done:
+        return done.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # the reader has seen enough; keep Python from complaining about it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.SCHEDULABLE
+    except Exception as error:  # a defect: told in a line, with a way to the traceback
+        if getattr(error, "format_message", None) is not None:
+            return _usage(error)
+        if os.environ.get("KSCHEDX_DEBUG"):
+            raise
+        return _fail(
+            f"internal error: {type(error).__name__}: {error} (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)",
+            ExitCode.UNDECIDED,
+        )
+
+
+def _fail(text: str, code: ExitCode) -> int:
+    from kschedx.render.plain import visible
+
+    typer.echo(f"error: {visible(text)}", err=True)
+    return code
+
+
+def _usage(error: Exception) -> int:
+    """A usage error of click's, in kubectl's form."""
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "kschedx")
+    typer.echo(f"error: {error.format_message()}\nSee '{path} --help' for usage.", err=True)  # type: ignore[attr-defined]
+    return ExitCode.USAGE

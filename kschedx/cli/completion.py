@@ -1,0 +1,64 @@
+"""Names for the shell: pods, workloads, nodes and namespaces of the snapshot on the command line; ids of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+def _snapshot(context: typer.Context) -> Snapshot | None:
+    """The snapshot that the command line names so far; nothing is completed from one that cannot be read."""
+    from kschedx.errors import KschedxError
+    from kschedx.loading import load
+
+    paths = [path for path in context.params.get("snapshot") or [] if path != "-"]
+    if not paths:
+        return None
+    try:
+        return load(paths)
+    except KschedxError:
+        return None
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name.startswith(incomplete)})
+
+
+def targets(context: typer.Context, incomplete: str) -> list[str]:
+    """`pod/NAME` for every pod, and the workloads, of the namespace."""
+    from kschedx.api.workloads import SHORT_NAMES
+
+    snapshot = _snapshot(context)
+    if snapshot is None:
+        return []
+    namespace = context.params.get("namespace") or "default"
+    pods = snapshot.pods
+    names = [f"pod/{name}" for row, name in enumerate(pods.names) if pods.namespaces[row] == namespace]
+    short = {kind: short for short, kind in reversed(SHORT_NAMES.items())}
+    names += [f"{short[kind]}/{name}" for kind, space, name in snapshot.workloads if space == namespace]
+    return _beginning(incomplete, names)
+
+
+def nodes(context: typer.Context, incomplete: str) -> list[str]:
+    snapshot = _snapshot(context)
+    return [] if snapshot is None else _beginning(incomplete, snapshot.cluster.names)
+
+
+def namespaces(context: typer.Context, incomplete: str) -> list[str]:
+    snapshot = _snapshot(context)
+    if snapshot is None:
+        return []
+    return _beginning(incomplete, {*snapshot.namespaces, *snapshot.pods.namespaces.values})
+
+
+def reasons(incomplete: str) -> list[str]:
+    """Ids that `kschedx reason` knows, and the plugins."""
+    from kschedx.framework.registry import IN_TREE
+    from kschedx.render.reasons import REASON_IDS
+
+    return _beginning(incomplete, [*REASON_IDS, *IN_TREE])

@@ -1,0 +1,153 @@
+"""What the user wants explained: a manifest, a pod of the snapshot, or the pod that a workload would make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kschedx.api.types import Pod
+from kschedx.api.workloads import SHORT_NAMES, TEMPLATE_PATHS, newest_replica_set, pod_from_workload
+from kschedx.errors import InputError, Place, nearest
+from kschedx.snapshot.snapshot import Snapshot
+
+Manifest = dict[str, object]
+
+POD_KINDS = ("Pod", *TEMPLATE_PATHS)
+
+
+def find_target(snapshot: Snapshot, target: str, namespace: str | None) -> Pod | Manifest:
+    """The pod to explain, from `pod/NAME`, `deploy/NAME`, a file, `-`, or the bare name of a pod.
+
+    Raises `InputError` for what does not exist, with the nearest name.
+    """
+    kind_text, slash, name = target.partition("/")
+    kind = SHORT_NAMES.get(kind_text.lower().partition(".")[0]) if slash else None
+    if kind and "/" not in name and not os.path.exists(target):
+        return _named(snapshot, kind, name, namespace or "default")
+    if target != "-" and not os.path.exists(target) and not target.endswith((".yaml", ".yml", ".json")):
+        return _by_bare_name(snapshot, target, namespace or "default")
+    return _from_file(snapshot, target, namespace)
+
+
+def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Manifest:
+    if kind == "Pod":
+        row = snapshot.pods.rows.get(f"{namespace}/{name}")
+        if row is None:
+            raise InputError(
+                f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
+            )
+        return snapshot.pods[row]
+    manifest = snapshot.workloads.get((kind, namespace, name))
+    if manifest is None:
+        known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
+        elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
+        hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
+        raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint)
+    workload: Manifest = msgspec.json.decode(manifest)
+    return _pod_of(snapshot, workload)
+
+
+def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
+    """Another namespace that has a pod of this name, or the nearest name in this one."""
+    pods = snapshot.pods
+    elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
+    if elsewhere is not None:
+        return f"there is one in namespace {elsewhere}: -n {elsewhere}"
+    here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
+    return nearest(name, here)
+
+
+def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
+    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`."""
+    space, slash, name = target.partition("/")
+    key = target if slash else f"{namespace}/{target}"
+    row = snapshot.pods.rows.get(key)
+    if row is not None:
+        return snapshot.pods[row]
+    hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
+    if slash and not hint and SHORT_NAMES.get(space.lower()) is None:
+        hint = nearest(space.lower(), SHORT_NAMES) or hint
+    raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
+
+
+def _from_file(snapshot: Snapshot, path: str, namespace: str | None) -> Pod | Manifest:
+    from kschedx.sources.text import load_documents
+
+    documents = load_documents(path)
+    found = [(document, place) for document, place in documents if document.get("kind") in POD_KINDS]
+    if not found:
+        kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
+        raise InputError(f"holds no pod and nothing that makes one, but {kinds}", place=Place(source=path))
+    if len(found) > 1:
+        names = ", ".join(_reference(document) for document, _ in found[:3]) + (", …" if len(found) > 3 else "")
+        raise InputError(
+            f"holds {len(found)} pods and workloads",
+            place=Place(source=path),
+            hint=f"name one of {names} and give the file with --snapshot",
+        )
+    document, place = found[0]
+    metadata = document.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise InputError("expected an object", place=place).at(Place(field="metadata"))
+    own = metadata.get("namespace")
+    if namespace and own and own != namespace:
+        raise InputError(
+            f'the namespace "{own}" does not match the namespace of the request: "{namespace}"', place=place
+        )
+    if not own:
+        metadata["namespace"] = namespace or "default"
+    try:
+        checked = _pod_of(snapshot, document)
+        _validate(checked)
+    except InputError as error:
+        raise error.at(Place(object=_title(document))).at(place) from None
+    return checked
+
+
+def _pod_of(snapshot: Snapshot, document: Manifest) -> Manifest:
+    if document.get("kind") == "Pod":
+        return document
+    metadata = document.get("metadata")
+    namespace = (metadata.get("namespace") if isinstance(metadata, dict) else None) or "default"
+    replica_set = None
+    if document.get("kind") == "Deployment":
+        replica_sets: list[Manifest] = [
+            msgspec.json.decode(raw)
+            for (kind, space, _), raw in snapshot.workloads.items()
+            if kind == "ReplicaSet" and space == namespace
+        ]
+        replica_set = newest_replica_set(document, replica_sets)
+    return pod_from_workload(document, replica_set=replica_set)
+
+
+def _validate(manifest: Manifest) -> None:
+    """Refuse what the API server would refuse, by the first thing that is wrong."""
+    from kschedx.api.decode import decode
+    from kschedx.api.defaulting import default_pod
+    from kschedx.api.validation import validate_pod
+
+    for error in validate_pod(default_pod(decode(msgspec.json.encode(manifest), Pod))):
+        raise error
+
+
+def _name(document: Mapping[str, object]) -> str:
+    metadata = document.get("metadata")
+    return str(metadata.get("name") or metadata.get("generateName") or "") if isinstance(metadata, dict) else ""
+
+
+def _reference(document: Mapping[str, object]) -> str:
+    return f"{str(document.get('kind')).lower()}/{_name(document)}"
+
+
+def _title(document: Mapping[str, object]) -> str:
+    return f"{document.get('kind')} {_name(document)}"
+
+
+def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The nodes named with --node. Raises `InputError` for one that is not there."""
+    for name in wanted:
+        if name not in snapshot.cluster.index:
+            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
+    return tuple(dict.fromkeys(wanted))

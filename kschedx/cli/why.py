@@ -1,0 +1,139 @@
+"""`kschedx why`: one pod's whole story."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import completion
+from kschedx.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kschedx.explain.explanation import Explanation
+
+HELP = """Why kube-scheduler puts a pod there, or nowhere.
+
+TARGET is a manifest (a file, or - for standard input), a pod of the snapshot (pod/NAME, or just NAME), or a workload whose
+template makes the pod (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ...). A pod that runs already is explained as if it were
+scheduled now.
+
+Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
+"""
+
+
+class Output(StrEnum):
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+def why(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
+    snapshot: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--snapshot", "-s", metavar="PATH",
+            help="The cluster: a file or folder of YAML or JSON, as `kubectl get nodes,pods,... -A -o json` prints it, "
+            "or - for standard input. Repeatable.",
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="The pod's namespace.", autocompletion=completion.namespaces),
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration that the scheduler runs with.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The profile to use in place of the one that spec.schedulerName names."),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="One node's whole story. Repeatable.", autocompletion=completion.nodes),
+    ] = None,
+    nodes: Annotated[str | None, typer.Option(metavar="all", help="`all`: a row for every node.")] = None,
+    output: Annotated[
+        Output | None, typer.Option("--output", "-o", help="wide shows everything; json and yaml the whole document.")
+    ] = None,
+    kube_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="The Kubernetes release to emulate.  [default: the newest]")
+    ] = None,
+    feature_gate: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
+    ] = None,
+    ignore_orphans: Annotated[
+        bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
+    ] = False,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.cli.target import find_target, node_names
+    from kschedx.errors import InputError
+    from kschedx.explain.run import explain_pod
+    from kschedx.loading import load
+
+    if not snapshot:
+        raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
+    if "-" in snapshot and target == "-":
+        raise InputError("standard input cannot be both the target and the snapshot")
+    if nodes not in (None, "all"):
+        raise InputError(f'--nodes: found "{nodes}", allowed is "all"', hint="--node NAME shows one")
+    gates = feature_gates(feature_gate or [])
+    configuration = None if config is None else _configuration(config)
+    cluster = load(snapshot, check=not ignore_orphans)
+    pod = find_target(cluster, target, namespace)
+    wanted = node_names(cluster, node or [])
+    explanation = explain_pod(
+        cluster, pod, config=configuration, profile=profile, kube_version=kube_version, feature_gates=gates
+    )
+    _print(explanation, output, wanted, all_nodes=nodes == "all")
+    return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
+
+
+def feature_gates(settings: list[str]) -> dict[str, bool]:
+    """`NAME=true,OTHER=false` as kube-scheduler takes it. Raises `ConfigError`."""
+    from kschedx.errors import ConfigError
+
+    gates: dict[str, bool] = {}
+    for setting in settings:
+        for part in filter(None, (p.strip() for p in setting.split(","))):
+            name, equals, value = part.partition("=")
+            truth = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}.get(value.lower())
+            if not equals or truth is None:
+                raise ConfigError(f'--feature-gate: found "{part}", allowed is NAME=true or NAME=false')
+            gates[name.strip()] = truth
+    return gates
+
+
+def _configuration(path: str) -> dict[str, object]:
+    from kschedx.errors import ConfigError, Place
+    from kschedx.sources.text import load_documents
+
+    documents = load_documents(path)
+    found = [document for document, _ in documents if document.get("kind") == "KubeSchedulerConfiguration"]
+    if len(found) != 1:
+        kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
+        raise ConfigError(f"expected one KubeSchedulerConfiguration, found {kinds}", place=Place(source=path))
+    return found[0]
+
+
+def _print(explanation: Explanation, output: Output | None, nodes: tuple[str, ...], *, all_nodes: bool) -> None:
+    match output:
+        case Output.JSON:
+            from kschedx.render.document import to_json
+
+            typer.echo(to_json(explanation.to_dict()))
+        case Output.YAML:
+            from kschedx.render.document import to_yaml
+
+            typer.echo(to_yaml(explanation.to_dict()), nl=False)
+        case Output.NAME:
+            for name in explanation.chosen_nodes:
+                typer.echo(f"node/{name}")
+        case Output.WIDE | None:
+            from kschedx.render.screen import print_why
+
+            print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=output is Output.WIDE)

@@ -1,0 +1,83 @@
+"""The exception tree. An answer ("this pod does not fit") is never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class KschedxError(Exception):
+    """Base of everything that kschedx raises on purpose; `str()` is one line that a user can act on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the input something was found; every part may be unknown."""
+
+    source: str = ""
+    """File, folder member, or "-" for standard input."""
+    document: int | None = None
+    """Position of the document in the source, counted from 1."""
+    line: int | None = None
+    object: str = ""
+    """"Kind namespace/name"."""
+    field: str = ""
+    """Field path as the API server writes it: `spec.containers[0].resources.requests[cpu]`."""
+
+    def __str__(self) -> str:
+        where = self.source
+        if self.line is not None:
+            where += f":{self.line}" if where else f"line {self.line}"
+        if self.document is not None and self.line is None:
+            where += f" (document {self.document})" if where else f"document {self.document}"
+        return ": ".join(part for part in (where, self.object, self.field) if part)
+
+
+class InputError(KschedxError):
+    """Input that cannot be used: exit code 2. The message names the place, what was found and what is allowed."""
+
+    def __init__(self, message: str, *, place: Place | None = None, hint: str = "") -> None:
+        self.message = message
+        self.place = place or Place()
+        self.hint = hint
+        super().__init__(message)
+
+    def at(self, place: Place) -> InputError:
+        """The same error with the parts of its place that are still unknown taken from `place`."""
+        mine = self.place
+        merged = Place(
+            source=mine.source or place.source,
+            document=mine.document if mine.document is not None else place.document,
+            line=mine.line if mine.line is not None else place.line,
+            object=mine.object or place.object,
+            field=join_fields(place.field, mine.field),
+        )
+        return type(self)(self.message, place=merged, hint=self.hint)
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.message}" if str(self.place) else self.message
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class ConfigError(InputError):
+    """A KubeSchedulerConfiguration that kube-scheduler would refuse, or that names what does not exist."""
+
+
+class UndecidableError(KschedxError):
+    """kschedx cannot decide without guessing: exit code 3. The message says what it would need."""
+
+
+def join_fields(parent: str, child: str) -> str:
+    """`spec` and `containers[0]` make `spec.containers[0]`; an index or key is joined without a dot."""
+    if not parent or not child:
+        return parent or child
+    return parent + child if child.startswith("[") else f"{parent}.{child}"
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """A hint `did you mean "x"?` for the closest of `candidates` (strings), or an empty string."""
+    import difflib
+
+    known = sorted(set(candidates))
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f'did you mean "{close[0]}"?' if close else ""

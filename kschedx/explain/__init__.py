@@ -1,0 +1,1 @@
+"""Reads a finished cycle: the document, the diagnosis, who holds what, and what would fix it."""

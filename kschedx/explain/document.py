@@ -1,0 +1,131 @@
+"""The Explanation document (`-o json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from kschedx.explain.fixes import Fix
+from kschedx.explain.notes import Note
+from kschedx.framework.cycle import Cycle, Scores
+from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.status import Status
+from kschedx.snapshot.nodes import NodeTable
+
+Json = dict[str, object]
+
+
+def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
+    """Keys are a contract: they are added, never changed. Numbers are integers."""
+    pod, snapshot, names = cycle.pod, cycle.snapshot, cycle.all_nodes.cluster.names
+    return {
+        "apiVersion": "kschedx/v1",
+        "kind": "Explanation",
+        "kubernetesVersion": cycle.release.version,
+        "source": {"text": snapshot.source.text, "kinds": dict(sorted(snapshot.source.kinds.items()))},
+        "pod": {
+            "namespace": pod.metadata.namespace,
+            "name": pod.metadata.name,
+            "schedulerName": pod.spec.scheduler_name,
+            "priority": pod.priority,
+        },
+        "profile": {
+            "schedulerName": cycle.profile.scheduler_name,
+            "extensionPoints": {
+                point: [{"name": name, "weight": cycle.profile.weights[name]} for name in plugins]
+                if point == "score"
+                else list(plugins)
+                for point, plugins in cycle.profile.points.items()
+            },
+        },
+        "outcome": cycle.outcome.value,
+        "bestNodes": [names[row] for row in cycle.best],
+        "message": cycle.message,
+        "preEnqueue": [_step(status) for status in cycle.pre_enqueue],
+        "preFilter": [
+            _step(step.status) | {"nodes": None if step.nodes is None else sorted(step.nodes)}
+            for step in cycle.pre_filter
+        ],
+        "filter": _filter(cycle),
+        "score": _score(cycle.scores),
+        "postFilter": _post_filter(cycle),
+        "fixes": [fix.to_dict() for fix in fixes],
+        "notes": [note.to_dict() for note in notes],
+    }
+
+
+def _step(status: Status) -> Json:
+    return {"plugin": status.plugin} | _status(status)
+
+
+def _status(status: Status) -> Json:
+    return {
+        "code": status.code.text,
+        "reasons": list(status.reasons),
+        "findings": [finding.to_dict() for finding in status.findings],
+    }
+
+
+def _filter(cycle: Cycle) -> Json | None:
+    if cycle.filter is None or cycle.nodes is None:
+        return None
+    return {"skipped": list(cycle.filter_skipped), "nodes": _verdicts(cycle.filter, cycle.nodes)}
+
+
+def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> Json:
+    rejected_by: list[Json] = [{} for _ in range(len(nodes))]
+    for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
+        for row in np.flatnonzero(verdicts.rejected):
+            rejected_by[row][plugin] = _status(verdicts.status(int(row), plugin))
+    found: Json = {}
+    for row, name in enumerate(nodes.names):
+        status = outcome.status(row)
+        verdict = {"code": status.code.text, "plugin": status.plugin or None, "reasons": list(status.reasons)}
+        found[name] = {"verdict": verdict, "rejectedBy": rejected_by[row]}
+    return found
+
+
+def _score(scores: Scores | None) -> Json | None:
+    if scores is None:
+        return None
+    plugins = list(scores.weights)
+    raw, normalized, weighted = (
+        {plugin: of(plugin).tolist() for plugin in plugins}
+        for of in (scores.raw.__getitem__, scores.normalized.__getitem__, scores.weighted)
+    )
+    totals = scores.totals.tolist()
+    return {
+        "skipped": list(scores.skipped),
+        "weights": dict(scores.weights),
+        "nodes": {
+            name: {
+                "raw": {plugin: raw[plugin][row] for plugin in plugins},
+                "normalized": {plugin: normalized[plugin][row] for plugin in plugins},
+                "weighted": {plugin: weighted[plugin][row] for plugin in plugins},
+                "total": totals[row],
+            }
+            for row, name in enumerate(scores.nodes.names)
+        },
+    }
+
+
+def _post_filter(cycle: Cycle) -> Json | None:
+    result = cycle.post_filter
+    if result is None:
+        return None
+    names, pods = cycle.all_nodes.cluster.names, cycle.snapshot.pods
+    return {
+        "code": result.status.code.text,
+        "reasons": list(result.status.reasons),
+        "nominatedNode": None if result.nominated_node is None else names[result.nominated_node],
+        "bestCandidates": [names[row] for row in result.best],
+        "candidates": [
+            {
+                "node": names[candidate.node],
+                "victims": [pods.key(row) for row in candidate.victims],
+                "pdbViolations": candidate.pdb_violations,
+            }
+            for candidate in result.candidates
+        ],
+    }

@@ -1,0 +1,53 @@
+"""The answer about one pod, as the library returns it and as `-o json` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from kschedx.explain.document import document
+from kschedx.explain.fixes import Fix, find_fixes
+from kschedx.explain.notes import Note, notes
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.runtime import Framework
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked for."""
+
+    cycle: Cycle
+    framework: Framework
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.cycle.outcome
+
+    @property
+    def best_nodes(self) -> tuple[str, ...]:
+        """The nodes that share the highest total."""
+        return tuple(self.cycle.all_nodes.cluster.names[row] for row in self.cycle.best)
+
+    @property
+    def chosen_nodes(self) -> tuple[str, ...]:
+        """The nodes among which kube-scheduler picks: `best_nodes`, unless the pod's nominated node fits."""
+        return tuple(self.cycle.all_nodes.cluster.names[row] for row in self.cycle.choice)
+
+    @property
+    def message(self) -> str:
+        """kube-scheduler's FailedScheduling text; empty where the pod can be scheduled."""
+        return self.cycle.message
+
+    @cached_property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Changes that were tried in an overlay of the snapshot, cheapest first."""
+        return find_fixes(self.framework, self.cycle)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
+        return notes(self.cycle)
+
+    def to_dict(self) -> dict[str, object]:
+        """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never changed."""
+        return document(self.cycle, self.fixes, self.notes)

@@ -1,0 +1,74 @@
+"""What a reader has to know to trust the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kschedx.framework.cycle import Cycle, Outcome
+
+MIN_FEASIBLE_NODES = 100
+"""kube-scheduler evaluates every node of a cluster that is smaller than this."""
+MIN_PERCENTAGE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    id: str
+    text: str
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        return {"id": self.id, "text": self.text} | self.facts
+
+
+def nodes_to_find(percentage: int | None, count: int) -> int:
+    """How many feasible nodes end kube-scheduler's search (numFeasibleNodesToFind in pkg/scheduler/schedule_one.go).
+
+    `percentage` is percentageOfNodesToScore; 0 or None adapts to the cluster's size.
+    """
+    if count < MIN_FEASIBLE_NODES:
+        return count
+    share = percentage or max(50 - count // 125, MIN_PERCENTAGE)
+    return max(count * share // 100, MIN_FEASIBLE_NODES)
+
+
+def notes(cycle: Cycle) -> tuple[Note, ...]:
+    """In the order in which a reader needs them."""
+    return tuple(_notes(cycle))
+
+
+def _notes(cycle: Cycle) -> list[Note]:
+    found: list[Note] = []
+    names = cycle.all_nodes.cluster.names
+    feasible = cycle.feasible
+    if cycle.outcome is Outcome.GATED:
+        gates = ", ".join(gate.name for gate in cycle.pod.spec.scheduling_gates)
+        found.append(Note(id="gated", text=f"gated by {gates}: the rest is evaluated as if the gates were lifted"))
+    if cycle.nominated is not None:
+        name = cycle.pod.status.nominated_node_name
+        found.append(
+            Note(id="nominated-node-first", text=f"nominated node {name} is tried first and fits: no other node counts")
+        )
+    elif cycle.nodes is not None and feasible is not None and len(feasible):
+        wanted = nodes_to_find(cycle.profile.percentage_of_nodes_to_score, len(cycle.nodes))
+        if len(feasible) > wanted:
+            found.append(
+                Note(
+                    id="sampling",
+                    text=f"kube-scheduler stops after {wanted:,} feasible nodes of {len(feasible):,}, from a start that "
+                    "moves; kschedx evaluated all",
+                    facts={"nodesToFind": wanted, "feasible": len(feasible)},
+                )
+            )
+        if len(feasible) == 1:
+            found.append(Note(id="single-feasible-node", text="one node is feasible: kube-scheduler takes it unscored"))
+    if len(cycle.choice) > 1:
+        tied = [names[row] for row in cycle.choice]
+        found.append(
+            Note(
+                id="tie",
+                text=f"{len(tied):,} nodes share the highest total: kube-scheduler picks one at random",
+                facts={"nodes": tied},
+            )
+        )
+    return found

@@ -1,0 +1,137 @@
+"""Which node wins, by how much, and which plugin decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kschedx.framework.cycle import Cycle, Scores
+from kschedx.framework.interface import Candidate
+from kschedx.framework.preemption.selection import RULES
+from kschedx.snapshot.pods import PodTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What one plugin gives to a node's total: `normalized` (0 to 100) times `weight`."""
+
+    plugin: str
+    weight: int
+    raw: int
+    normalized: int
+
+    @property
+    def weighted(self) -> int:
+        return self.normalized * self.weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredNode:
+    row: int
+    """Of `cycle.scores.nodes`."""
+    name: str
+    total: int
+    contributions: tuple[Contribution, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """By how much one plugin puts the winner before the runner-up; negative where it favours the latter."""
+
+    plugin: str
+    difference: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The feasible nodes, best first."""
+
+    nodes: tuple[ScoredNode, ...]
+    """At most as many as were asked for, the winners among them always."""
+    count: int
+    """How many were scored."""
+    winners: int
+    """How many share the highest total."""
+    leads: tuple[Lead, ...]
+    """The winner against the first node behind, largest first, plugins that do not differ left out."""
+
+    @property
+    def runner_up(self) -> ScoredNode | None:
+        """The best node that does not win."""
+        return self.nodes[self.winners] if len(self.nodes) > self.winners else None
+
+    @property
+    def margin(self) -> int | None:
+        """The winner's total less the runner-up's; None without one."""
+        return self.nodes[0].total - self.runner_up.total if self.runner_up else None
+
+    @property
+    def decided_by(self) -> Lead | None:
+        """The plugin that favours the winner most; None where the nodes tie."""
+        return self.leads[0] if self.leads and self.leads[0].difference > 0 else None
+
+
+def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
+    """The best `limit` nodes, winners and runner-up in any case; None where nothing was scored."""
+    scores = cycle.scores
+    if scores is None:
+        return None
+    order = np.argsort(-scores.totals, kind="stable")
+    winners = int(np.count_nonzero(scores.totals == scores.totals.max()))
+    shown = order if limit is None else order[: max(limit, winners + 1)]
+    nodes = tuple(scored(scores, int(row)) for row in shown)
+    leads: tuple[Lead, ...] = ()
+    if len(nodes) > winners:
+        leads = compared(nodes[0], nodes[winners])
+    return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
+
+
+def scored(scores: Scores, row: int) -> ScoredNode:
+    """One node's scores. `row` is of `scores.nodes`."""
+    return ScoredNode(
+        row=row,
+        name=scores.nodes.name(row),
+        total=int(scores.totals[row]),
+        contributions=tuple(
+            Contribution(
+                plugin=plugin,
+                weight=weight,
+                raw=int(scores.raw[plugin][row]),
+                normalized=int(scores.normalized[plugin][row]),
+            )
+            for plugin, weight in scores.weights.items()
+        ),
+    )
+
+
+def compared(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
+    """Where the first node's total exceeds the second's, largest difference first; equal plugins are left out."""
+    leads = (
+        Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
+        for mine, other in zip(first.contributions, second.contributions, strict=True)
+    )
+    return tuple(sorted((lead for lead in leads if lead.difference), key=lambda lead: -lead.difference))
+
+
+RULE_NAMES = (
+    "fewest PodDisruptionBudget violations",
+    "lowest priority of the most important victim",
+    "lowest sum of the victims' priorities",
+    "fewest victims",
+    "latest start of the most important victims",
+)
+"""What each of preemption's rules prefers, in their order."""
+
+
+def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
+    """The rule that leaves only the `best` candidates (node rows); empty where there was nothing to choose."""
+    left = candidates
+    for name, rule in zip(RULE_NAMES, RULES, strict=True):
+        numbers = [rule(candidate, pods) for candidate in left]
+        least = min(numbers, default=0)
+        remaining = tuple(one for one, number in zip(left, numbers, strict=True) if number == least)
+        if len(remaining) == len(best) and len(remaining) < len(left):
+            return name
+        left = remaining
+    return ""

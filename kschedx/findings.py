@@ -1,0 +1,613 @@
+"""Every reason a plugin can have, as facts.
+
+A finding holds numbers, names and tuples, no sentence: kube-scheduler's text, our words, colour and JSON are separate readers
+of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words.py` forks over the
+union and ends in `assert_never`, so a finding without words does not pass the type checker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    reason: ClassVar[str]
+
+    def to_dict(self) -> dict[str, object]:
+        """`{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
+        return {"reason": self.reason} | {_camel(f.name): _plain(getattr(self, f.name)) for f in fields(self)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {_camel(name): _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+# --- the pod as a whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingGated(_Facts):
+    reason: ClassVar[str] = "scheduling-gated"
+    gates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesExcluded(_Facts):
+    """PreFilter narrowed the nodes to a set of names (a DaemonSet's pod, say); `existing` of them are in the cluster."""
+
+    reason: ClassVar[str] = "nodes-excluded"
+    names: tuple[str, ...]
+    existing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroupIncomplete(_Facts):
+    """The pod's group does not exist, or has fewer pods than its gang needs (`pods` counts those in the snapshot)."""
+
+    reason: ClassVar[str] = "pod-group-incomplete"
+    group: str
+    exists: bool
+    pods: int
+    min_count: int
+
+
+# --- a node's own properties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUnschedulable(_Facts):
+    """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
+
+    reason: ClassVar[str] = "node-unschedulable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeNameMismatch(_Facts):
+    reason: ClassVar[str] = "node-name-mismatch"
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntoleratedTaint(_Facts):
+    """The first taint that no toleration matches, and the toleration that comes closest, if any shares its key."""
+
+    reason: ClassVar[str] = "untolerated-taint"
+    key: str
+    value: str
+    effect: str
+    nearest_toleration: int | None = None
+    """Index into spec.tolerations."""
+    nearest_text: str = ""
+    """That toleration as kubectl would write it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
+    nearest_differs: str = ""
+    """What is different about it: `key`, `value`, `effect` or `operator`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequirementMatch:
+    """One requirement of a node selector term against a node."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    actual: str | None
+    """The node's value; None where it has no such label."""
+    matched: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermMatch:
+    index: int
+    requirements: tuple[RequirementMatch, ...]
+
+    @property
+    def missing(self) -> int:
+        """How many requirements keep the term from matching."""
+        return sum(not requirement.matched for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAffinityMismatch(_Facts):
+    """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one term)."""
+
+    reason: ClassVar[str] = "node-affinity-mismatch"
+    source: str
+    terms: tuple[TermMatch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingNodeFeatures(_Facts):
+    reason: ClassVar[str] = "missing-node-features"
+    required: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+# --- what other pods hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPortConflict(_Facts):
+    reason: ClassVar[str] = "host-port-conflict"
+    port: int
+    protocol: str
+    host_ip: str
+    holder: str
+    """`namespace/name` of the pod that has it."""
+    holder_host_ip: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsufficientResource(_Facts):
+    reason: ClassVar[str] = "insufficient-resource"
+    resource: str
+    requested: int
+    used: int
+    allocatable: int
+    unit: str
+    """`m` for cpu, empty for everything else."""
+
+    @property
+    def free(self) -> int:
+        return self.allocatable - self.used
+
+    @property
+    def short_by(self) -> int:
+        return self.requested - self.free
+
+    @property
+    def never_fits(self) -> bool:
+        """Not even on the empty node."""
+        return self.requested > self.allocatable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooManyPods(_Facts):
+    reason: ClassVar[str] = "too-many-pods"
+    pods: int
+    allowed: int
+
+
+# --- topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainCount:
+    domain: str
+    matching: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologySpreadSkew(_Facts):
+    """`matching` + `itself` - `minimum` > `max_skew` in the node's domain."""
+
+    reason: ClassVar[str] = "topology-spread-skew"
+    constraint: int
+    """Index into spec.topologySpreadConstraints, or among the default constraints."""
+    topology_key: str
+    domain: str
+    matching: int
+    itself: int
+    minimum: int
+    max_skew: int
+    domains: tuple[DomainCount, ...]
+    """Every domain with its count, largest first; at most ten."""
+    domain_count: int
+    min_domains: int | None = None
+    """Set where fewer domains than this exist, which makes the minimum 0."""
+
+    @property
+    def skew(self) -> int:
+        return self.matching + self.itself - self.minimum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyLabelMissing(_Facts):
+    reason: ClassVar[str] = "topology-label-missing"
+    constraint: int
+    topology_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAffinityUnsatisfied(_Facts):
+    """A required podAffinity term that no pod in the node's domain satisfies."""
+
+    reason: ClassVar[str] = "pod-affinity-unsatisfied"
+    term: int
+    topology_key: str
+    domain: str | None
+    """The node's value of the topology key; None where it lacks the label."""
+    selector: str
+    """The label selector as kubectl writes it: `app=web,tier in (a,b)`; empty where it selects every pod, `<none>`
+    where it selects none."""
+    namespaces: tuple[str, ...]
+    """Names of the namespaces in which it looks."""
+    every_namespace: bool
+    """It looks in all namespaces, whatever their names."""
+    matches_itself: bool
+    """This pod satisfies all of its own terms: it could be the first of its group if no such pod existed."""
+    pods: tuple[str, ...]
+    """Up to five of the pods anywhere in the cluster that satisfy all terms, `namespace/name`."""
+    matching_pods: int
+    """How many there are."""
+    matching_domains: tuple[str, ...]
+    """Up to five domains that do have such a pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAntiAffinityConflict(_Facts):
+    """This pod's required podAntiAffinity term meets a pod in the node's domain."""
+
+    reason: ClassVar[str] = "pod-anti-affinity-conflict"
+    term: int
+    topology_key: str
+    domain: str
+    selector: str
+    pods: tuple[str, ...]
+    """Up to five of the pods, `namespace/name`."""
+    pod_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingAntiAffinityConflict(_Facts):
+    """A running pod's required podAntiAffinity term matches this pod."""
+
+    reason: ClassVar[str] = "existing-anti-affinity-conflict"
+    pods: tuple[str, ...]
+    """Up to five of the pods whose rule it is, `namespace/name`."""
+    pod_count: int
+    term: int
+    """Index of the term in the first pod's podAntiAffinity."""
+    topology_key: str
+    domain: str
+    selector: str
+    matched_labels: tuple[str, ...]
+    """Labels of the incoming pod that the selector reads, `key=value`."""
+
+
+# --- storage: the claims of a pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimFacts:
+    """What a claim asks for."""
+
+    claim: str
+    """`namespace/name`."""
+    storage_class: str
+    """Empty where it names none."""
+    requested: int
+    """Bytes; 0 where it asks for no size."""
+    access_modes: tuple[str, ...]
+    volume_mode: str
+    selector: str = ""
+    """Its label selector as kubectl writes it; empty where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimNotFound(_Facts):
+    reason: ClassVar[str] = "claim-not-found"
+    claim: str
+    volume: str
+    """The pod's volume that needs it."""
+    ephemeral: bool
+    """kube-controller-manager is to create it, from the pod's own template."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimLost(_Facts):
+    """The claim was bound to a volume that is gone."""
+
+    reason: ClassVar[str] = "claim-lost"
+    claim: str
+    persistent_volume: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimBeingDeleted(_Facts):
+    reason: ClassVar[str] = "claim-being-deleted"
+    claim: str
+    since: str
+    """The deletion timestamp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimNotOwned(_Facts):
+    """A claim that has the name of an ephemeral volume's claim was made for somebody else."""
+
+    reason: ClassVar[str] = "claim-not-owned"
+    claim: str
+    owner: str
+    """`Kind/name` of its controller; empty where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimUnbound(_Facts):
+    """The claim must be bound before its pod is scheduled, and is not.
+
+    `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once) or `prebound` (the claim names a volume
+    that the volume controller has not finished binding).
+    """
+
+    reason: ClassVar[str] = "claim-unbound"
+    claim: ClaimFacts
+    cause: str
+    provisioner: str
+    persistent_volume: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeNotFound(_Facts):
+    """A claim is bound to a PersistentVolume that does not exist."""
+
+    reason: ClassVar[str] = "volume-not-found"
+    claim: str
+    persistent_volume: str
+
+
+# --- storage: volumes against nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeNodeAffinityMismatch(_Facts):
+    """A bound claim's volume cannot be reached from the node: none of its terms matches."""
+
+    reason: ClassVar[str] = "volume-node-affinity-mismatch"
+    claim: str
+    persistent_volume: str
+    terms: tuple[TermMatch, ...]
+    driver: str = ""
+    """The CSI driver under whose topology key an in-tree volume is read on this node; empty for all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeZoneMismatch(_Facts):
+    reason: ClassVar[str] = "volume-zone-mismatch"
+    claim: str
+    persistent_volume: str
+    key: str
+    """The volume's label."""
+    zones: tuple[str, ...]
+    """What the label names."""
+    node_key: str
+    """The node's label that counts: `key`, or the newer name of it."""
+    actual: str | None
+    """The node's value; None where it has no such label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedNodeMismatch(_Facts):
+    """The claim's volume is being provisioned for another node."""
+
+    reason: ClassVar[str] = "selected-node-mismatch"
+    claim: str
+    selected_node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeCandidate:
+    """A volume that a claim could not have, and the first thing against it.
+
+    `lost` is `bound-to-another-claim`, `too-small`, `volume-mode`, `volume-attributes-class`, `being-deleted`,
+    `not-available`, `selector`, `wrong-node`, `access-modes` or `taken` (by another claim of the same pod).
+    """
+
+    name: str
+    capacity: int
+    """Bytes."""
+    lost: str
+    detail: str = ""
+    """The other claim, the volume's mode, phase or access modes, what its node affinity asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostCount:
+    lost: str
+    volumes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoMatchingVolume(_Facts):
+    """No existing volume of the claim's class can be bound to it here."""
+
+    reason: ClassVar[str] = "no-matching-volume"
+    claim: ClaimFacts
+    provisioner: str
+    """Empty, or `kubernetes.io/no-provisioner`, where no volume can be made either."""
+    volumes: int
+    """How many volumes the class has."""
+    lost: tuple[LostCount, ...]
+    """Why they lost, the most frequent reason first."""
+    nearest: tuple[VolumeCandidate, ...]
+    """Up to ten of them, those that came furthest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisioningTopologyMismatch(_Facts):
+    """The class makes volumes in some topology only (allowedTopologies), and the node is outside of it."""
+
+    reason: ClassVar[str] = "provisioning-topology-mismatch"
+    claim: ClaimFacts
+    provisioner: str
+    terms: tuple[TermMatch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageCapacity:
+    """A CSIStorageCapacity of the claim's class."""
+
+    name: str
+    """`namespace/name`."""
+    limit: int | None
+    """The largest volume that can be made, in bytes; None where it says nothing."""
+    reachable: bool
+    """Its topology covers the node."""
+    topology: str
+    """Its node selector as kubectl writes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsufficientStorageCapacity(_Facts):
+    """No storage that the node can reach has room for the claim."""
+
+    reason: ClassVar[str] = "insufficient-storage-capacity"
+    claim: ClaimFacts
+    driver: str
+    capacities: tuple[StorageCapacity, ...]
+    """Up to ten of the class's, reachable ones first, then large ones."""
+    capacity_count: int
+
+    @property
+    def largest(self) -> int:
+        """The largest volume, in bytes, that can be made for this node; 0 where none can."""
+        return max((one.limit or 0 for one in self.capacities if one.reachable), default=0)
+
+
+# --- storage: what other pods hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskConflict(_Facts):
+    """A pod on the node has the same disk, and at least one of the two writes."""
+
+    reason: ClassVar[str] = "disk-conflict"
+    volume: str
+    """The pod's volume."""
+    kind: str
+    """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi` or `rbd`."""
+    disk: str
+    read_only: bool
+    holder: str
+    """`namespace/name` of the other pod."""
+    holder_read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimInUse(_Facts):
+    """A claim with ReadWriteOncePod belongs to a single pod, and a running one has it."""
+
+    reason: ClassVar[str] = "claim-in-use"
+    claim: str
+    holder: str
+    """`namespace/name` of the pod that has it."""
+    holder_node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedVolume:
+    """A volume that counts against a limit."""
+
+    volume: str
+    """The claim `namespace/name`, or the disk that a pod names itself, or the PersistentVolume of an attachment."""
+    pods: tuple[str, ...]
+    """The pods on the node that hold it; none where only a VolumeAttachment says that it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeLimitExceeded(_Facts):
+    """`attached` + `wanted` > `limit` for the driver's volumes on the node."""
+
+    reason: ClassVar[str] = "volume-limit-exceeded"
+    driver: str
+    attached: int
+    limit: int
+    volumes: tuple[str, ...]
+    """The pod's volumes that the node does not have yet."""
+    holders: tuple[AttachedVolume, ...]
+    """What is attached."""
+
+    @property
+    def wanted(self) -> int:
+        return len(self.volumes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverNotInstalled(_Facts):
+    """The node's CSINode does not list a driver that must be there for its volumes to be scheduled."""
+
+    reason: ClassVar[str] = "driver-not-installed"
+    driver: str
+    installed: tuple[str, ...]
+
+
+# --- storage: what would be done for the chosen node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeToBind(_Facts):
+    """An existing volume that would be bound to a claim."""
+
+    reason: ClassVar[str] = "volume-to-bind"
+    claim: ClaimFacts
+    persistent_volume: str
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeToProvision(_Facts):
+    """A volume that would be made for a claim, where the chosen node can reach it."""
+
+    reason: ClassVar[str] = "volume-to-provision"
+    claim: ClaimFacts
+    provisioner: str
+    node: str
+
+
+# --- anything else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginMessage(_Facts):
+    """What a plugin says in its own words: an internal error, or a plugin from another package."""
+
+    reason: ClassVar[str] = "plugin-message"
+    text: str
+
+
+Finding = (
+    SchedulingGated
+    | NodesExcluded
+    | PodGroupIncomplete
+    | NodeUnschedulable
+    | NodeNameMismatch
+    | UntoleratedTaint
+    | NodeAffinityMismatch
+    | MissingNodeFeatures
+    | HostPortConflict
+    | InsufficientResource
+    | TooManyPods
+    | TopologySpreadSkew
+    | TopologyLabelMissing
+    | PodAffinityUnsatisfied
+    | PodAntiAffinityConflict
+    | ExistingAntiAffinityConflict
+    | ClaimNotFound
+    | ClaimLost
+    | ClaimBeingDeleted
+    | ClaimNotOwned
+    | ClaimUnbound
+    | VolumeNotFound
+    | VolumeNodeAffinityMismatch
+    | VolumeZoneMismatch
+    | SelectedNodeMismatch
+    | NoMatchingVolume
+    | ProvisioningTopologyMismatch
+    | InsufficientStorageCapacity
+    | DiskConflict
+    | ClaimInUse
+    | VolumeLimitExceeded
+    | DriverNotInstalled
+    | VolumeToBind
+    | VolumeToProvision
+    | PluginMessage
+)

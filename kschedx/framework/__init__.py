@@ -1,0 +1,1 @@
+"""The scheduling framework: extension points, statuses, the runner and its configuration."""

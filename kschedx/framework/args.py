@@ -1,0 +1,118 @@
+"""Arguments of the in-tree plugins: what `pluginConfig[].args` holds, under Kubernetes' own names.
+
+The field defaults here are those of the wire format. A profile holds them after kube-scheduler's defaulting and
+validation (`framework/config/arguments.py`), so a plugin finds `NodeResourcesFitArgs.scoring_strategy` set, resource
+weights from 1 to 100, shapes sorted, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
+
+from kschedx.api.types import NodeAffinity, TopologySpreadConstraint
+from kschedx.framework.duration import Duration
+
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+LEAST_ALLOCATED = "LeastAllocated"
+MOST_ALLOCATED = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
+
+
+class ResourceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    weight: Int64 = 0
+
+
+class UtilizationShapePoint(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`score` (0 to 10) at a `utilization` (0 to 100)."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+class RequestedToCapacityRatioParam(Struct, frozen=True, kw_only=True, rename="camel"):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+    """Set for that type, and only for it."""
+
+
+class DefaultPreemptionArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class DynamicResourcesArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    filter_timeout: Duration | None = None
+    binding_timeout: Duration | None = None
+
+
+class InterPodAffinityArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    added_affinity: NodeAffinity | None = None
+
+
+class NodeResourcesBalancedAllocationArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class NodeResourcesFitArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    ignored_resources: tuple[str, ...] = ()
+    """Also the resources that an extender manages and kube-scheduler ignores: they take the place of the configured."""
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type=LEAST_ALLOCATED)
+
+
+class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    """Empty with the `System` defaulting type, whose constraints the plugin knows."""
+    defaulting_type: str = ""
+
+
+class VolumeBindingArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+    """None unless the gate StorageCapacityScoring is on."""
+
+
+InTreeArgs: TypeAlias = (
+    DefaultPreemptionArgs
+    | DynamicResourcesArgs
+    | InterPodAffinityArgs
+    | NodeAffinityArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeResourcesFitArgs
+    | PodTopologySpreadArgs
+    | VolumeBindingArgs
+)
+
+PluginArgs: TypeAlias = InTreeArgs | Mapping[str, object]
+"""A plugin that is not in-tree gets what the configuration holds, undecoded."""
+
+ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": DynamicResourcesArgs,
+    "InterPodAffinity": InterPodAffinityArgs,
+    "NodeAffinity": NodeAffinityArgs,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+    "NodeResourcesFit": NodeResourcesFitArgs,
+    "PodTopologySpread": PodTopologySpreadArgs,
+    "VolumeBinding": VolumeBindingArgs,
+}
+"""In-tree plugin to its type of arguments; the others take none."""

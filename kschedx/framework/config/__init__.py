@@ -1,0 +1,19 @@
+"""KubeSchedulerConfiguration: what a parsed configuration makes of the profiles of a release.
+
+`load_profiles` decodes strictly, sets defaults, validates and expands MultiPoint as kube-scheduler does at its start,
+and refuses what it refuses.
+"""
+
+from __future__ import annotations
+
+from kschedx.framework.config.document import Extender, ExtenderManagedResource
+from kschedx.framework.config.loading import load_profiles
+from kschedx.framework.config.profile import Profile, SchedulerConfig
+
+__all__ = [
+    "Extender",
+    "ExtenderManagedResource",
+    "Profile",
+    "SchedulerConfig",
+    "load_profiles",
+]

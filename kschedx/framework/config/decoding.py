@@ -1,0 +1,97 @@
+"""Strict decoding: a field that kube-scheduler does not know, or a value of another type, is an error with its path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from kschedx.errors import ConfigError, join_fields
+from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
+from kschedx.framework.duration import Duration
+
+T = TypeVar("T")
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+def decode(value: object, kind: type[T], path: str) -> T:
+    """`value`, as parsed from YAML or JSON, as a `kind`; `path` is its own place, for errors."""
+    cleaned = _clean(value, inspect.type_info(kind), path)
+    try:
+        return msgspec.convert(cleaned, kind, dec_hook=_custom)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), cleaned, path) from None
+
+
+def _clean(value: object, kind: inspect.Type, path: str) -> object:
+    """`value` without nulls, which Go takes for absent fields; ConfigError for an unknown field at any depth."""
+    match kind:
+        case inspect.UnionType(types=types):
+            return _clean(value, next(t for t in types if not isinstance(t, inspect.NoneType)), path)
+        case inspect.StructType(fields=fields) if isinstance(value, Mapping):
+            known = {f.encode_name: f.type for f in fields}
+            for key in value:
+                if key not in known:
+                    raise refuse(
+                        join_fields(path, _step(key)),
+                        f"unknown field {shown(key)}",
+                        nearest_or_all(str(key), known),
+                    )
+            return {
+                key: _clean(item, known[key], join_fields(path, key)) for key, item in value.items() if item is not None
+            }
+        case inspect.VarTupleType(item_type=item_type) if isinstance(value, Sequence) and not isinstance(value, str):
+            return [_clean(item, item_type, f"{path}[{i}]") for i, item in enumerate(value)]
+        case inspect.IntType() if isinstance(value, float) and value.is_integer():
+            return int(value)  # YAML's 5.0 reaches kube-scheduler as JSON's 5
+        case _:
+            return value
+
+
+def _custom(kind: type, value: object) -> object:
+    if kind is object:
+        return value
+    if kind is Duration and isinstance(value, str):
+        return Duration.parse(value)
+    raise ValueError('expected a duration such as "10s" or "1m30s"')
+
+
+def _refusal(text: str, document: object, path: str) -> ConfigError:
+    """msgspec's complaint in our words."""
+    reason, _, where = text.partition(" - at `$")
+    steps = where.removesuffix("`")
+    bound = re.fullmatch(r"Expected `int` (<=|>=) (-?\d+)", reason)
+    mismatch = re.match(r"Expected `(\w+)", reason)
+    if bound:
+        expected = f"expected a whole number {bound[1]} {bound[2]}"
+    elif mismatch:
+        expected = f"expected {_WORDS.get(mismatch[1], mismatch[1])}"
+    else:
+        expected = reason[:1].lower() + reason[1:]
+    found = shown(_at(document, steps))
+    return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {found}")
+
+
+def _at(document: object, steps: str) -> object:
+    for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]", steps):
+        if isinstance(document, Mapping):
+            document = document.get(name)
+        elif isinstance(document, list):
+            document = document[int(index)]
+    return document
+
+
+def _step(key: object) -> str:
+    """A mapping's key as a step of a path; what is no plain name is shown as data."""
+    return key if isinstance(key, str) and re.fullmatch(r"[\w-]+", key, re.ASCII) else f"[{shown(key)}]"

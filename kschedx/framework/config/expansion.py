@@ -1,0 +1,151 @@
+"""From the plugin lists of a profile to the plugins of each extension point.
+
+Three layers, each above the next: what the profile says for a point, its MultiPoint list, the release's default
+MultiPoint list. Upstream: mergePlugins in pkg/scheduler/apis/config/v1/default_plugins.go, then NewFramework and
+expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kschedx.framework.config.document import Plugins, PluginSet
+from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
+from kschedx.releases import PLACEMENT_POINTS, POINTS, Release
+
+PluginPoints = Mapping[str, frozenset[str]]
+"""Plugin to the extension points that it implements."""
+
+_ORDER_OF_CHECKS = (
+    "preFilter", "filter", "postFilter", "reserve", "preScore", "score", "preBind", "bind", "postBind", "permit",
+    "preEnqueue", "queueSort", *PLACEMENT_POINTS,
+)  # fmt: skip
+"""Upstream's order of the points, which decides what is reported first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An enabled plugin, and where the configuration enables it (empty: by default)."""
+
+    name: str
+    weight: int
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedSet:
+    """A PluginSet with the defaults merged in."""
+
+    enabled: tuple[Entry, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+    def asks_for(self) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+        """What the set says, wherever it is written."""
+        return tuple((entry.name, entry.weight) for entry in self.enabled), self.disabled
+
+
+def merge_plugins(plugins: Plugins, release: Release, path: str) -> dict[str, MergedSet]:
+    """The sets by point, MultiPoint included. `path` is that of `plugins`."""
+    defaults = tuple(Entry(name=p.name, weight=p.weight) for p in release.default_plugins)
+    return {
+        point: _merge(defaults if point == "multiPoint" else (), custom, f"{path}.{point}")
+        for point, custom in plugins.by_point().items()
+    }
+
+
+def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet:
+    """A default that is enabled again keeps its position; what is left of the custom list follows the defaults.
+
+    Of a plugin that is listed twice the last takes the default's place, and the other stays, to be found later.
+    """
+    disabled = tuple(plugin.name for plugin in custom.disabled)
+    entries = [
+        Entry(name=plugin.name, weight=plugin.weight, path=f"{path}.enabled[{i}]")
+        for i, plugin in enumerate(custom.enabled)
+    ]
+    by_name = {entry.name: entry for entry in entries}
+    kept = [] if "*" in disabled else [by_name.get(d.name, d) for d in defaults if d.name not in disabled]
+    return MergedSet(enabled=(*kept, *(entry for entry in entries if entry not in kept)), disabled=disabled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """The plugins of every point in order, and the weight of each score plugin, also of those that `score` disables."""
+
+    points: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, int]
+
+
+def expand(merged: Mapping[str, MergedSet], implements: PluginPoints, scheduler_name: str, path: str) -> Expansion:
+    """ConfigError where kube-scheduler would not start. `path` is that of the profile."""
+    multi_point = merged["multiPoint"].enabled
+    for point in _ORDER_OF_CHECKS:
+        _check_point(point, merged[point].enabled, implements)
+    for entry in multi_point:
+        _check_exists("plugin", entry, implements)
+    points = {point: _expand_point(point, merged[point], multi_point, implements) for point in _ORDER_OF_CHECKS}
+    profile = f"for profile with scheduler name {shown(scheduler_name)}"
+    if len(points["queueSort"]) != 1:
+        found = len(points["queueSort"])
+        raise refuse(f"{path}.plugins.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
+    if not points["bind"]:
+        raise refuse(f"{path}.plugins.bind", f"at least one bind plugin is needed {profile}")
+    if len(points["placementGenerate"]) > 1:
+        raise refuse(f"{path}.plugins.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
+    weights: dict[str, int] = {}
+    for entry in (*merged["score"].enabled, *multi_point):
+        if "score" in implements[entry.name]:
+            weights.setdefault(entry.name, entry.weight or 1)
+    return Expansion(points={point: points[point] for point in POINTS}, weights=weights)
+
+
+def _expand_point(
+    point: str, merged: MergedSet, multi_point: Iterable[Entry], implements: PluginPoints
+) -> tuple[str, ...]:
+    """First the plugins that are named at the point and through MultiPoint, then MultiPoint's, then the point's own."""
+    named = [entry.name for entry in merged.enabled]
+    if "*" in merged.disabled:
+        return tuple(named)
+    overrides: set[str] = set()
+    expanded: list[str] = []
+    for entry in multi_point:
+        if point not in implements[entry.name] or entry.name in merged.disabled:
+            continue
+        if entry.name in named:
+            overrides.add(entry.name)
+        elif entry.name in expanded:
+            raise _already_registered(point, entry)
+        else:
+            expanded.append(entry.name)
+    first = [name for name in named if name in overrides]
+    return (*first, *expanded, *(name for name in named if name not in overrides))
+
+
+def _check_point(point: str, enabled: Iterable[Entry], implements: PluginPoints) -> None:
+    kind = _interface(point)
+    candidates = {plugin: points for plugin, points in implements.items() if point in points}
+    seen: set[str] = set()
+    for entry in enabled:
+        _check_exists(kind, entry, implements, candidates)
+        if entry.name not in candidates:
+            hint = f"it takes part in {', '.join(sorted(implements[entry.name]))}"
+            raise refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} does not extend {kind} plugin", hint)
+        if entry.name in seen:
+            raise _already_registered(point, entry)
+        seen.add(entry.name)
+
+
+def _check_exists(kind: str, entry: Entry, implements: PluginPoints, candidates: PluginPoints | None = None) -> None:
+    if entry.name not in implements:
+        hint = nearest_or_all(entry.name, candidates or implements)
+        raise refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
+
+
+def _already_registered(point: str, entry: Entry) -> Exception:
+    return refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} already registered as {shown(_interface(point))}")
+
+
+def _interface(point: str) -> str:
+    """The Go interface of a point, which kube-scheduler's errors name: `PreFilterPlugin`."""
+    return f"{point[0].upper()}{point[1:]}Plugin"

@@ -1,0 +1,177 @@
+"""The steps from a parsed KubeSchedulerConfiguration to profiles.
+
+Upstream: cmd/kube-scheduler/app/options/configfile.go, pkg/scheduler/apis/config/v1/defaults.go and New in
+pkg/scheduler/scheduler.go. kube-scheduler reports all errors at once; here the first in its order is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kschedx.errors import ConfigError
+from kschedx.framework.args import ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
+from kschedx.framework.config.arguments import argument_errors, decode_args
+from kschedx.framework.config.decoding import decode
+from kschedx.framework.config.document import (
+    DEFAULT_SCHEDULER_NAME,
+    KIND,
+    ConfigurationDocument,
+    Extender,
+    ProfileDocument,
+)
+from kschedx.framework.config.expansion import MergedSet, PluginPoints, expand, merge_plugins
+from kschedx.framework.config.profile import Profile, SchedulerConfig
+from kschedx.framework.config.refusals import refuse, shown
+from kschedx.framework.config.validation import (
+    component_errors,
+    percentage_errors,
+    plugin_config_errors,
+    queue_sort_errors,
+    removed_plugin_errors,
+    scheduler_name_errors,
+    scheduling_errors,
+)
+from kschedx.releases import Release
+
+
+def load_profiles(
+    config: Mapping[str, object] | None,
+    release: Release,
+    extra_plugins: PluginPoints | None = None,
+) -> SchedulerConfig:
+    """The profiles of `config`, a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default one.
+
+    `extra_plugins` are plugins outside Kubernetes with the extension points that each implements. ConfigError names the
+    field's path in `config`.
+    """
+    document = _decode(config, release)
+    drafts = [_draft(i, profile, document, release) for i, profile in enumerate(document.profiles)]
+    _raise_first(_errors(document, drafts, release))
+    implements = {**release.plugin_points, **(extra_plugins or {})}
+    profiles = tuple(_finish(draft, document, implements, release) for draft in drafts)
+    _raise_first(_different_queues(profiles))
+    return SchedulerConfig(
+        profiles=profiles,
+        percentage_of_nodes_to_score=document.percentage_of_nodes_to_score,
+        parallelism=document.parallelism,
+        extenders=tuple(sorted(document.extenders, key=lambda extender: extender.ignorable)),
+    )
+
+
+def _decode(config: Mapping[str, object] | None, release: Release) -> ConfigurationDocument:
+    if config is None:
+        return ConfigurationDocument(profiles=(ProfileDocument(),))
+    if not isinstance(config, Mapping):
+        raise refuse("", f"expected a {KIND}, found {shown(config)}")
+    kind, version = config.get("kind"), config.get("apiVersion")
+    if kind != KIND:
+        raise refuse("kind", f"expected {KIND}, found {shown(kind)}")
+    if version not in release.config_versions:
+        allowed = " or ".join(release.config_versions)
+        raise refuse("apiVersion", f"Kubernetes {release.version} expects {allowed}, found {shown(version)}")
+    document = decode(config, ConfigurationDocument, "")
+    return document if document.profiles else replace(document, profiles=(ProfileDocument(),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A profile with defaults, not yet expanded."""
+
+    path: str
+    document: ProfileDocument
+    scheduler_name: str
+    merged: Mapping[str, MergedSet]
+    args: Mapping[str, PluginArgs]
+    args_paths: Mapping[str, str]
+    """Where the configuration holds the arguments of a plugin; the others are defaults."""
+    enabled: frozenset[str]
+    """Every plugin that is enabled at some point or through MultiPoint."""
+
+
+def _draft(index: int, profile: ProfileDocument, document: ConfigurationDocument, release: Release) -> _Draft:
+    path = f"profiles[{index}]"
+    default_name = DEFAULT_SCHEDULER_NAME if len(document.profiles) == 1 else ""
+    merged = merge_plugins(profile.plugins, release, f"{path}.plugins")
+    enabled = frozenset(entry.name for plugins in merged.values() for entry in plugins.enabled)
+    args: dict[str, PluginArgs] = {}
+    args_paths: dict[str, str] = {}
+    for i, config in enumerate(profile.plugin_config):
+        args_path = args_paths.setdefault(config.name, f"{path}.pluginConfig[{i}].args")
+        args[config.name] = decode_args(config.name, config.args, args_path, release)
+    for plugin in sorted(enabled & ARGS_TYPES.keys() - args.keys()):
+        args[plugin] = decode_args(plugin, None, "", release)
+    return _Draft(
+        path=path,
+        document=profile,
+        scheduler_name=default_name if profile.scheduler_name is None else profile.scheduler_name,
+        merged=merged,
+        args=args,
+        args_paths=args_paths,
+        enabled=enabled,
+    )
+
+
+def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[ConfigError]:
+    yield from component_errors(document)
+    yield from scheduler_name_errors([draft.scheduler_name for draft in drafts])
+    for draft in drafts:
+        percentage = draft.document.percentage_of_nodes_to_score
+        yield from percentage_errors(f"{draft.path}.percentageOfNodesToScore", percentage)
+        yield from removed_plugin_errors(draft.merged, release)
+        yield from plugin_config_errors(draft.document.plugin_config, f"{draft.path}.pluginConfig", release)
+        for plugin, args in draft.args.items():
+            # kube-scheduler leaves these to the plugin, so they are checked only where it is enabled
+            lazily = isinstance(args, NodeResourcesFitArgs) and plugin not in draft.enabled
+            if not isinstance(args, Mapping) and not lazily:
+                yield from argument_errors(args, draft.args_paths.get(plugin, draft.path), release)
+    yield from queue_sort_errors([draft.merged["queueSort"] for draft in drafts])
+    yield from scheduling_errors(document)
+
+
+def _finish(draft: _Draft, document: ConfigurationDocument, implements: PluginPoints, release: Release) -> Profile:
+    expansion = expand(draft.merged, implements, draft.scheduler_name, draft.path)
+    percentage = draft.document.percentage_of_nodes_to_score
+    return Profile(
+        scheduler_name=draft.scheduler_name,
+        percentage_of_nodes_to_score=document.percentage_of_nodes_to_score if percentage is None else percentage,
+        points=expansion.points,
+        weights=expansion.weights,
+        args=_with_resources_of_extenders(draft, document.extenders),
+    )
+
+
+def _with_resources_of_extenders(draft: _Draft, extenders: Iterable[Extender]) -> Mapping[str, PluginArgs]:
+    """Resources that an extender manages and kube-scheduler is to ignore, in place of those that the profile lists."""
+    ignored = tuple(r.name for extender in extenders for r in extender.managed_resources if r.ignored_by_scheduler)
+    if not ignored:
+        return draft.args
+    args = draft.args.get("NodeResourcesFit")
+    if not isinstance(args, NodeResourcesFitArgs):
+        raise refuse(
+            f"{draft.path}.pluginConfig",
+            "can't find NodeResourcesFitArgs in plugin config",
+            "an extender's managedResources with ignoredByScheduler need the NodeResourcesFit plugin",
+        )
+    return {**draft.args, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
+
+
+def _different_queues(profiles: tuple[Profile, ...]) -> Iterator[ConfigError]:
+    """After expansion, since MultiPoint may bring the queue sort plugin."""
+    first = profiles[0]
+    (expected,) = first.points["queueSort"]
+    for i, profile in enumerate(profiles):
+        (found,) = profile.points["queueSort"]
+        of_profile = f"for profile {shown(profile.scheduler_name)}"
+        if found != expected:
+            message = f"different queue sort plugins {of_profile}: {shown(found)}, first: {shown(expected)}"
+            yield refuse(f"profiles[{i}].plugins.queueSort", message)
+        elif profile.args.get(found) != first.args.get(found):
+            yield refuse(f"profiles[{i}].pluginConfig", f"different queue sort plugin args {of_profile}")
+
+
+def _raise_first(errors: Iterable[ConfigError]) -> None:
+    for error in errors:
+        raise error

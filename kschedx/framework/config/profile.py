@@ -1,0 +1,52 @@
+"""A loaded configuration: what the runtime reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kschedx.errors import ConfigError
+from kschedx.framework.args import InTreeArgs, PluginArgs
+from kschedx.framework.config.document import Extender
+from kschedx.framework.config.refusals import nearest_or_all, shown
+
+A = TypeVar("A", bound=InTreeArgs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How pods of one `spec.schedulerName` are scheduled."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int
+    """The profile's own value, else the configuration's; 0 lets the size of the cluster decide."""
+    points: Mapping[str, tuple[str, ...]]
+    """Every extension point of `releases.POINTS` to its plugins in the order in which they run."""
+    weights: Mapping[str, int]
+    """Every score plugin that is enabled anywhere to its weight, never 0; `points["score"]` says which of them run."""
+    args: Mapping[str, PluginArgs]
+    """Plugin to its arguments, defaulted and validated; a plugin that has none is left out."""
+
+    def args_of(self, kind: type[A]) -> A:
+        """The arguments of the in-tree plugin that takes `kind`; a KeyError where the profile lacks the plugin."""
+        args = self.args[kind.__name__.removesuffix("Args")]
+        assert isinstance(args, kind)
+        return args
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    profiles: tuple[Profile, ...]
+    percentage_of_nodes_to_score: int
+    parallelism: int
+    extenders: tuple[Extender, ...]
+    """In the order in which they are called: those that may fail (`ignorable`) come last."""
+
+    def profile_for(self, scheduler_name: str) -> Profile:
+        """The profile for a pod's `spec.schedulerName`; ConfigError where none has the name."""
+        for profile in self.profiles:
+            if profile.scheduler_name == scheduler_name:
+                return profile
+        hint = nearest_or_all(scheduler_name, (profile.scheduler_name for profile in self.profiles))
+        raise ConfigError(f"profile not found for scheduler name {shown(scheduler_name)}", hint=hint)

@@ -1,0 +1,52 @@
+"""ConfigErrors in kube-scheduler's words (`api/field_errors.py`), with the nearest valid name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from kschedx.api import field_errors
+from kschedx.errors import ConfigError, InputError, Place, nearest
+
+_LONGEST = 80
+
+
+def refuse(path: str, message: str, hint: str = "") -> ConfigError:
+    return ConfigError(message, place=Place(field=path), hint=hint)
+
+
+def invalid(path: str, value: object, detail: str) -> ConfigError:
+    return config_error(field_errors.invalid(path, shown(value), detail))
+
+
+def not_supported(path: str, value: str, supported: Iterable[str]) -> ConfigError:
+    values = sorted(supported)
+    return config_error(field_errors.not_supported(path, shown(value), values), nearest(value, values))
+
+
+def required(path: str, detail: str = "") -> ConfigError:
+    return config_error(field_errors.required(path, detail))
+
+
+def forbidden(path: str, detail: str) -> ConfigError:
+    return config_error(field_errors.forbidden(path, detail))
+
+
+def duplicate(path: str, value: object) -> ConfigError:
+    return refuse(path, f"Duplicate value: {shown(value)}")
+
+
+def config_error(error: InputError, hint: str = "") -> ConfigError:
+    return ConfigError(error.message, place=error.place, hint=hint or error.hint)
+
+
+def nearest_or_all(name: str, known: Iterable[str]) -> str:
+    """The hint for an unknown name: the nearest known one, or where none is near, all of them."""
+    names = sorted(known)
+    return nearest(name, names) or f"known: {', '.join(names)}"
+
+
+def shown(value: object) -> str:
+    """A value on one line of printable characters, cut where it is long."""
+    text = field_errors.quoted(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,87 @@
+"""A finished scheduling cycle: every step's result, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kschedx.api.types import Pod
+from kschedx.framework.config import Profile
+from kschedx.framework.interface import FilterOutcome, PostFilterResult
+from kschedx.framework.status import Status
+from kschedx.releases import Release
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Outcome(StrEnum):
+    SCHEDULED = "Scheduled"
+    UNSCHEDULABLE = "Unschedulable"
+    GATED = "Gated"
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreFilterStep:
+    """One plugin's answer in the PreFilter phase."""
+
+    status: Status
+    nodes: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """The score matrices of the feasible nodes; arrays are (node,), in the order of `nodes`."""
+
+    nodes: NodeTable
+    skipped: tuple[str, ...]
+    weights: Mapping[str, int]
+    """Plugins that scored, in order, with their weights."""
+    raw: Mapping[str, IntArray]
+    normalized: Mapping[str, IntArray]
+    totals: IntArray
+
+    def weighted(self, plugin: str) -> IntArray:
+        return self.normalized[plugin] * self.weights[plugin]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """What happened to one pod, phase by phase, as far as kube-scheduler would have come."""
+
+    pod: Pod
+    snapshot: Snapshot
+    profile: Profile
+    release: Release
+    all_nodes: NodeTable
+    outcome: Outcome
+    message: str = ""
+    """The FailedScheduling event's text, or the internal error."""
+    pre_enqueue: tuple[Status, ...] = ()
+    pre_filter: tuple[PreFilterStep, ...] = ()
+    pre_filter_status: Status = field(default_factory=Status)
+    """What the PreFilter phase as a whole returned."""
+    nodes: NodeTable | None = None
+    """The nodes that PreFilter left in; None where it rejected the pod."""
+    filter_skipped: tuple[str, ...] = ()
+    filter: FilterOutcome | None = None
+    nominated: int | None = None
+    """Row of the pod's nominated node, where it fits: kube-scheduler tries it first and then looks at no other."""
+    scores: Scores | None = None
+    best: tuple[int, ...] = ()
+    """Rows of the whole cluster's nodes that share the highest total."""
+    post_filter: PostFilterResult | None = None
+    dry_steps: tuple[tuple[str, Status], ...] = ()
+    """Extension point and status of the steps after the choice of a node, where it is not a matter of chance."""
+
+    @property
+    def choice(self) -> tuple[int, ...]:
+        """Rows of the nodes among which kube-scheduler picks: the nominated one, or those with the highest total."""
+        return self.best if self.nominated is None else (self.nominated,)
+
+    @property
+    def feasible(self) -> IntArray | None:
+        """Rows of `nodes` that passed."""
+        return None if self.filter is None else self.filter.passed.nonzero()[0]

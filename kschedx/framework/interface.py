@@ -1,0 +1,227 @@
+"""The extension points of the scheduling framework, a Protocol-like base class each.
+
+Names and arguments are upstream's in snake_case (staging/src/k8s.io/kube-scheduler/framework/interface.go). The one change:
+a plugin is given *the nodes*, not *a node*, and answers for all of them at once.
+
+The order of a cycle: PreEnqueue, (QueueSort), PreFilter, Filter, PostFilter where nothing fits, PreScore, Score,
+NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choice are dry: they say what would happen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from kschedx.api.types import Pod
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts
+from kschedx.releases import Release
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.snapshot import Snapshot
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+
+class Handle(Protocol):
+    """What plugins may ask of the framework."""
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+    @property
+    def release(self) -> Release: ...
+
+    @property
+    def nodes(self) -> NodeTable:
+        """All nodes of the cluster, as they are."""
+        ...
+
+    @property
+    def nominated(self) -> Mapping[int, tuple[int, ...]]:
+        """Node row to rows of the pods that are nominated for it and belong to this scheduler."""
+        ...
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
+        """Put pods on their nodes and tell every PreFilter plugin, which updates `state`. Returns the changed nodes."""
+        ...
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
+        """Take pods off their nodes and tell every PreFilter plugin, which updates `state`."""
+        ...
+
+    def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
+        """All Filter plugins with the two passes for nominated pods (RunFilterPluginsWithNominatedPods)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOutcome:
+    """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
+
+    All arrays are (node,). `plugin` is an index into `plugins`, -1 where the node passes.
+    """
+
+    plugins: tuple[str, ...]
+    verdicts: tuple[Verdicts, ...]
+    """One per entry of `plugins`, evaluated on every node, without nominated pods."""
+    codes: IntArray
+    plugin: IntArray
+    with_nominated: Mapping[int, Status] = field(default_factory=dict)
+    """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
+
+    @property
+    def passed(self) -> BoolArray:
+        return self.codes == 0
+
+    def status(self, row: int) -> Status:
+        """The verdict on a node."""
+        nominated = self.with_nominated.get(row)
+        if nominated is not None:
+            return nominated
+        index = int(self.plugin[row])
+        return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
+
+
+class Plugin(ABC):
+    """A scheduling plugin. `name` is upstream's; constructed once per profile with its args and the handle."""
+
+    name: ClassVar[str]
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self.args = args
+        self.handle = handle
+
+
+class PreEnqueuePlugin(Plugin):
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Whether the pod may enter the queue at all. The first status that is not Success keeps it out."""
+
+
+class QueueSortPlugin(Plugin):
+    @abstractmethod
+    def sort_key(self, pod: Pod) -> tuple[object, ...]:
+        """The queue takes pods in ascending order of this key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreFilterResult:
+    """What PreFilter returns: a status, and on success the names of the nodes that can be considered, or None for all."""
+
+    status: Status = SUCCESS
+    nodes: frozenset[str] | None = None
+
+
+PRE_FILTER_SKIP = PreFilterResult(status=SKIP)
+
+
+class PreFilterPlugin(Plugin):
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        """Called once per cycle with all nodes of the cluster. Skip: this plugin's Filter is not called.
+
+        UnschedulableAndUnresolvable and Error end the phase; Unschedulable lets the other plugins run and then ends it.
+        """
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        """`change` has been added: write to `state` what `filter` must see. Each node sees only its own pods.
+
+        `nodes` is the table before the change. Called only between PreFilter and Filter, on a clone of the state, and
+        not at all where PreFilter returned Skip.
+        """
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        """The reverse of `add_pods`; removing what was added restores the state."""
+
+
+class FilterPlugin(Plugin):
+    @abstractmethod
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        """A status for each row of `nodes`, which may be a part of the cluster, with pods added or removed."""
+
+
+class PostFilterPlugin(Plugin):
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
+    ) -> PostFilterResult:
+        """Called where no node is feasible. `outcome` is Filter's on `nodes` (the nodes that PreFilter left in; all
+        others are UnschedulableAndUnresolvable), or the status with which PreFilter rejected the pod on every node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A node on which preemption would make room."""
+
+    node: int
+    """Row of the whole cluster's nodes."""
+    victims: tuple[int, ...]
+    """Rows of the PodTable, most important first."""
+    pdb_violations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostFilterResult:
+    status: Status
+    candidates: tuple[Candidate, ...] = ()
+    """Every node where preemption would help, in node order."""
+    best: tuple[int, ...] = ()
+    """Node rows that tie for the best candidate after all of upstream's criteria."""
+    nominated_node: int | None = None
+    """The node that is nominated, where that is not a matter of chance."""
+    dry_run: Verdicts | None = None
+    """For every node of the cluster: Success for a candidate, otherwise why evicting pods makes no room there. None where
+    this was not tried."""
+    candidate_limit: int | None = None
+    """How many candidates kube-scheduler is content with. Where there are more, it tries the nodes from a random one on
+    and stops at that number."""
+
+
+class PreScorePlugin(Plugin):
+    @abstractmethod
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        """Called once with the feasible nodes. Skip: this plugin does not score."""
+
+
+class ScorePlugin(Plugin):
+    @abstractmethod
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        """(node,) int64 raw scores of the feasible nodes."""
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        """(node,) int64 scores in 0..100. Plugins without NormalizeScore return them as they are."""
+        return scores
+
+
+class ReservePlugin(Plugin):
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
+        """Say what would be reserved on the chosen node (a row of the whole cluster), as findings."""
+
+    def unreserve(self, state: CycleState, pod: Pod, node: int) -> None:
+        """Undo `reserve`, in reverse order of the plugins, after any of them failed."""
+
+
+class PermitPlugin(Plugin):
+    @abstractmethod
+    def permit(self, state: CycleState, pod: Pod, node: int) -> Status: ...
+
+
+class PreBindPlugin(Plugin):
+    @abstractmethod
+    def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status: ...
+
+
+class BindPlugin(Plugin):
+    @abstractmethod
+    def bind(self, state: CycleState, pod: Pod, node: int) -> Status:
+        """Skip passes the pod to the next Bind plugin."""
+
+
+class PostBindPlugin(Plugin):
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: Pod, node: int) -> None: ...

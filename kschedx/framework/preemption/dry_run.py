@@ -1,0 +1,125 @@
+"""The smallest set of pods to evict, on all nodes at once.
+
+Every node stands in a world of its own, so a wave over all of them costs as much as a single filter run: one wave evicts
+every pod of lower priority, then the n-th wave asks each node whether its n-th pod may stay.
+
+Upstream: DryRunPreemption in pkg/scheduler/framework/preemption/preemption.go, SelectVictimsOnNode in
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kschedx.api.types import Pod, PodDisruptionBudget
+from kschedx.framework.interface import Candidate, FilterOutcome, Handle
+from kschedx.framework.preemption.victims import PotentialVictims, by_importance, potential_victims
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+NO_VICTIMS = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("No preemption victims found for incoming pod",))
+NOT_HELPFUL = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("Preemption is not helpful for scheduling",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What preemption could do on each node."""
+
+    candidates: tuple[Candidate, ...]
+    """In node order."""
+    verdicts: Verdicts
+    """(node,) of the whole cluster: Success for a candidate, otherwise why the node is none."""
+
+
+def dry_run(
+    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, budgets: Sequence[PodDisruptionBudget]
+) -> DryRun:
+    """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there."""
+    state = state.clone()
+    potential = potential_victims(nodes, pod.priority, budgets)
+    statuses: dict[int, Status] = {int(row): NO_VICTIMS for row in nodes.rows[potential.count == 0]}
+    able = np.flatnonzero(potential.count)
+    world = nodes.take(able)
+    everyone = potential.placed(np.arange(len(potential.pods)), nodes)
+    world = handle.remove_pods(state, pod, world, everyone)
+    outcome = handle.passes_filters(state, pod, world)
+    stuck = {int(world.rows[index]): int(index) for index in np.flatnonzero(~outcome.passed)}
+    statuses |= {row: _verdict(outcome, index) for row, index in stuck.items()}
+
+    fits = able[outcome.passed]
+    evicted = _reprieve(handle, state, pod, nodes, world.take(np.flatnonzero(outcome.passed)), fits, potential)
+    candidates: list[Candidate] = []
+    for index in fits.tolist():
+        row = int(nodes.rows[index])
+        candidate = _candidate(nodes, row, potential, evicted, index)
+        if candidate.victims:
+            candidates.append(candidate)
+            statuses[row] = SUCCESS
+        else:
+            text = f'expected at least one victim pod on node "{nodes.cluster.names[row]}"'
+            statuses[row] = Status(code=Code.ERROR, reasons=(text,))
+    return DryRun(candidates=tuple(candidates), verdicts=_verdicts(nodes, statuses, outcome, stuck))
+
+
+def _reprieve(
+    handle: Handle,
+    state: CycleState,
+    pod: Pod,
+    nodes: NodeTable,
+    world: NodeTable,
+    fits: IntArray,
+    potential: PotentialVictims,
+) -> BoolArray:
+    """(victim,) which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
+    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    turn = 0
+    while len(fits):
+        asked = potential.at(fits, turn)
+        world = handle.add_pods(state, pod, world, potential.placed(asked, nodes))
+        evicted[asked] = ~handle.passes_filters(state, pod, world).passed
+        world = handle.remove_pods(state, pod, world, potential.placed(asked[evicted[asked]], nodes))
+        turn += 1
+        more = potential.count[fits] > turn
+        fits, world = fits[more], world.take(np.flatnonzero(more))
+    return evicted
+
+
+def _candidate(
+    nodes: NodeTable, row: int, potential: PotentialVictims, evicted: BoolArray, index: int
+) -> Candidate:
+    own = slice(int(potential.start[index]), int(potential.start[index + 1]))
+    gone, violating = evicted[own], potential.violating[own]
+    victims = [int(victim) for victim in potential.pods[own][gone]]
+    if violating.any() and not violating.all():
+        victims = by_importance(nodes.pods, victims)
+    return Candidate(node=row, victims=tuple(victims), pdb_violations=int(np.count_nonzero(violating & gone)))
+
+
+def _verdict(outcome: FilterOutcome, index: int) -> Status:
+    """Why the pod does not fit even then; findings are left to `explain`."""
+    nominated = outcome.with_nominated.get(index)
+    code = Code(int(outcome.codes[index]))
+    plugin = outcome.plugins[int(outcome.plugin[index])]
+    if nominated is not None:
+        plugin, reasons = nominated.plugin, nominated.reasons
+    else:
+        reasons = outcome.verdicts[int(outcome.plugin[index])].reasons[index]
+    if not code.is_rejection:
+        reasons = (f'running "{plugin}" filter plugin: {", ".join(reasons)}',)
+    return Status(code=code, reasons=reasons, plugin=plugin)
+
+
+def _verdicts(
+    nodes: NodeTable, statuses: Mapping[int, Status], outcome: FilterOutcome, stuck: Mapping[int, int]
+) -> Verdicts:
+    every = [statuses.get(row, NOT_HELPFUL) for row in range(len(nodes.cluster.nodes))]
+    return Verdicts(
+        codes=np.array([status.code for status in every], dtype=np.int64),
+        reasons=Column.of(status.reasons for status in every),
+        explain=lambda row: outcome.status(stuck[row]).findings if row in stuck else (),
+    )

@@ -1,0 +1,317 @@
+"""The runner: a profile's plugins, run over a pod in the order of the framework.
+
+Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from kschedx.api.resources import RequestOptions
+from kschedx.api.types import Pod
+from kschedx.framework import status as statuses
+from kschedx.framework.config import Profile, SchedulerConfig
+from kschedx.framework.cycle import PreFilterStep, Scores
+from kschedx.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    BindPlugin,
+    FilterOutcome,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from kschedx.framework.registry import plugin_class
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.releases import Release
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.snapshot import Snapshot
+
+P = TypeVar("P", bound=Plugin)
+
+
+def request_options(release: Release) -> RequestOptions:
+    """How pods' requests are counted under a release's gates."""
+    return RequestOptions(
+        use_status_resources=release.enabled("InPlacePodVerticalScaling"),
+        pod_level_resources=release.enabled("PodLevelResources"),
+        pod_level_in_place=release.enabled("InPlacePodLevelResourcesVerticalScaling"),
+    )
+
+
+class Framework:
+    """One profile on one snapshot. It is the `Handle` that its plugins hold."""
+
+    def __init__(self, profile: Profile, config: SchedulerConfig, snapshot: Snapshot, release: Release) -> None:
+        self.profile = profile
+        self.config = config
+        self.snapshot = snapshot
+        self.release = release
+        self.nodes: NodeTable = snapshot.nodes(request_options(release))
+        self._plugins: dict[str, Plugin] = {}
+
+    def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
+        """The plugins of an extension point in order."""
+        found = tuple(self._plugin(name) for name in self.profile.points[point])
+        return tuple(plugin for plugin in found if isinstance(plugin, kind))
+
+    def _plugin(self, name: str) -> Plugin:
+        if name not in self._plugins:
+            self._plugins[name] = plugin_class(name)(self.profile.args.get(name), self)
+        return self._plugins[name]
+
+    @cached_property
+    def nominated(self) -> Mapping[int, tuple[int, ...]]:
+        """Node row to rows of the pods nominated for it, in load order; pods of other schedulers are not known here."""
+        pods = self.snapshot.pods
+        mine = {profile.scheduler_name for profile in self.config.profiles}
+        found: dict[int, list[int]] = {}
+        for row in pods.nominated:
+            node = self.snapshot.cluster.index.get(pods.nominated_node_names[row])
+            if node is not None and pods.specs[row].scheduler_name in mine:
+                found.setdefault(node, []).append(row)
+        return {node: tuple(rows) for node, rows in found.items()}
+
+    # --- PreEnqueue
+
+    def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
+        """Every plugin's status. kube-scheduler stops at the first that is not Success; a reader wants them all."""
+        return tuple(
+            _named(plugin.pre_enqueue(pod), plugin) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin)
+        )
+
+    # --- PreFilter
+
+    def run_pre_filter(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[tuple[PreFilterStep, ...], Status, frozenset[str] | None, tuple[str, ...]]:
+        """The steps that ran, the phase's status, the names of the nodes left in (None: all), and the plugins that
+        named nodes."""
+        steps: list[PreFilterStep] = []
+        skipped: set[str] = set()
+        naming: list[str] = []
+        left: frozenset[str] | None = None
+        rejection: Status | None = None
+        try:
+            for plugin in self.plugins("preFilter", PreFilterPlugin):
+                result = plugin.pre_filter(state, pod, self.nodes)
+                status = _named(result.status, plugin)
+                steps.append(PreFilterStep(status=status, nodes=result.nodes))
+                if status.is_skip:
+                    skipped.add(plugin.name)
+                elif status.code is Code.UNSCHEDULABLE:
+                    rejection = status  # the other plugins still run: preemption will need their state
+                elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return tuple(steps), status, None, ()
+                elif not status.is_success:
+                    text = f'running PreFilter plugin "{plugin.name}": {status.message}'
+                    return tuple(steps), statuses.error(text, plugin.name), None, ()
+                else:
+                    if result.nodes is not None:
+                        naming.append(plugin.name)
+                        left = result.nodes if left is None else left & result.nodes
+                    if left is not None and not left:
+                        return tuple(steps), _nothing_left(naming), left, tuple(naming)
+        finally:
+            state.skip_filter = frozenset(skipped)
+        return tuple(steps), rejection or statuses.SUCCESS, left, tuple(naming)
+
+    # --- Filter
+
+    def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
+        """Every Filter plugin on every node; the first that rejects a node is its verdict. No nominated pods."""
+        names: list[str] = []
+        verdicts: list[Verdicts] = []
+        codes = np.zeros(len(nodes), dtype=np.int64)
+        first = np.full(len(nodes), -1, dtype=np.int64)
+        for plugin in self.plugins("filter", FilterPlugin):
+            if plugin.name in state.skip_filter:
+                continue
+            answer = plugin.filter(state, pod, nodes)
+            news = (codes == 0) & answer.rejected
+            codes[news] = answer.codes[news]
+            first[news] = len(names)
+            names.append(plugin.name)
+            verdicts.append(answer)
+        return FilterOutcome(plugins=tuple(names), verdicts=tuple(verdicts), codes=codes, plugin=first)
+
+    def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
+        """RunFilterPluginsWithNominatedPods: where pods of equal or higher priority are nominated for a node, it must
+        pass with them and without them."""
+        outcome = self.run_filters(state, pod, nodes)
+        change = self._nominated_change(pod, nodes)
+        if not len(change):
+            return outcome
+        rows = np.flatnonzero(np.isin(nodes.rows, change.nodes))
+        clone = state.clone()
+        first_pass = self.run_filters(clone, pod, self.add_pods(clone, pod, nodes.take(rows), change))
+        with_nominated: dict[int, Status] = {}
+        codes, plugin = outcome.codes.copy(), outcome.plugin.copy()
+        for index in np.flatnonzero(~first_pass.passed):
+            row = int(rows[index])
+            with_nominated[row] = status = first_pass.status(int(index))
+            codes[row] = status.code
+            plugin[row] = outcome.plugins.index(status.plugin)
+        return FilterOutcome(
+            plugins=outcome.plugins,
+            verdicts=outcome.verdicts,
+            codes=codes,
+            plugin=plugin,
+            with_nominated=with_nominated,
+        )
+
+    def _nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
+        """The nominated pods that count against `pod`, on the nodes of this table."""
+        pods: list[int] = []
+        places: list[int] = []
+        here = frozenset(nodes.rows.tolist()) if self.nominated else frozenset()
+        for node, rows in self.nominated.items():
+            for row in rows:
+                itself = self.snapshot.pods.uids[row] == pod.metadata.uid and self.snapshot.pods.key(row) == pod.key
+                if node in here and not itself and self.snapshot.pods.priorities[row] >= pod.priority:
+                    pods.append(row)
+                    places.append(node)
+        return PodRows(pods=np.array(pods, dtype=np.int64), nodes=np.array(places, dtype=np.int64))
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
+        """Put pods on their nodes and tell every PreFilter plugin, which updates `state`."""
+        for plugin in self.plugins("preFilter", PreFilterPlugin):
+            if plugin.name not in state.skip_filter:
+                plugin.add_pods(state, pod, nodes, change)
+        return nodes.add_pods(change)
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
+        """Take pods off their nodes and tell every PreFilter plugin, which updates `state`."""
+        for plugin in self.plugins("preFilter", PreFilterPlugin):
+            if plugin.name not in state.skip_filter:
+                plugin.remove_pods(state, pod, nodes, change)
+        return nodes.remove_pods(change)
+
+    # --- PostFilter
+
+    def run_post_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
+    ) -> PostFilterResult | None:
+        """The plugins in order until one succeeds or settles it; the reasons of those before are kept. None without any."""
+        plugins = self.plugins("postFilter", PostFilterPlugin)
+        reasons: tuple[str, ...] = ()
+        last: PostFilterResult | None = None
+        rejector = ""
+        for plugin in plugins:
+            result = plugin.post_filter(state, pod, nodes, outcome)
+            status = _named(result.status, plugin)
+            if status.is_success or not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return _with_status(result, status)
+            reasons += status.reasons
+            rejector = rejector or plugin.name
+            if last is None or result.dry_run is not None:
+                last = result
+        if last is None:
+            return None
+        return _with_status(last, Status(code=Code.UNSCHEDULABLE, reasons=reasons, plugin=rejector))
+
+    # --- Score
+
+    def run_scores(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores | Status:
+        """PreScore, Score, NormalizeScore and weights over the feasible nodes; an Error status where a plugin fails."""
+        skipped: set[str] = set()
+        for pre_score in self.plugins("preScore", PreScorePlugin):
+            status = pre_score.pre_score(state, pod, nodes)
+            if status.is_skip:
+                skipped.add(pre_score.name)
+            elif not status.is_success:
+                return statuses.error(f'running PreScore plugin "{pre_score.name}": {status.message}')
+        state.skip_score = frozenset(skipped)
+        raw: dict[str, IntArray] = {}
+        normalized: dict[str, IntArray] = {}
+        weights: dict[str, int] = {}
+        totals = np.zeros(len(nodes), dtype=np.int64)
+        for plugin in self.plugins("score", ScorePlugin):
+            if plugin.name in skipped:
+                continue
+            raw[plugin.name] = plugin.score(state, pod, nodes)
+            scores = normalized[plugin.name] = plugin.normalize_score(state, pod, nodes, raw[plugin.name])
+            weights[plugin.name] = self.profile.weights[plugin.name]
+            outside = np.flatnonzero((scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE))
+            if len(outside):
+                text = (
+                    f'plugin "{plugin.name}" returns an invalid score {scores[outside[0]]}, it should in the range of '
+                    f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+                )
+                return statuses.error(f"applying score defaultWeights on Score plugins: {text}")
+            totals += scores * weights[plugin.name]
+        return Scores(
+            nodes=nodes, skipped=tuple(sorted(skipped)), weights=weights, raw=raw, normalized=normalized, totals=totals
+        )
+
+    # --- after the choice: dry steps
+
+    def run_dry_steps(self, state: CycleState, pod: Pod, node: int) -> tuple[tuple[str, Status], ...]:
+        """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each plugin would do. Nothing is changed."""
+        steps: list[tuple[str, Status]] = []
+        reserved: list[ReservePlugin] = []
+
+        def settle(point: str, plugin: Plugin, status: Status) -> bool:
+            steps.append((point, _named(status, plugin)))
+            failed = not (status.is_success or status.is_skip or (point == "permit" and status.code is Code.WAIT))
+            if failed:
+                for done in reversed(reserved):
+                    done.unreserve(state, pod, node)
+            return failed
+
+        for reserve in self.plugins("reserve", ReservePlugin):
+            reserved.append(reserve)  # a plugin whose Reserve failed is unreserved too
+            if settle("reserve", reserve, reserve.reserve(state, pod, node)):
+                return tuple(steps)
+        for permit in self.plugins("permit", PermitPlugin):
+            if settle("permit", permit, permit.permit(state, pod, node)):
+                return tuple(steps)
+        for pre_bind in self.plugins("preBind", PreBindPlugin):
+            if settle("preBind", pre_bind, pre_bind.pre_bind(state, pod, node)):
+                return tuple(steps)
+        for bind in self.plugins("bind", BindPlugin):
+            status = bind.bind(state, pod, node)
+            if settle("bind", bind, status):
+                return tuple(steps)
+            if not status.is_skip:
+                break
+        for post_bind in self.plugins("postBind", PostBindPlugin):
+            post_bind.post_bind(state, pod, node)
+            steps.append(("postBind", Status(plugin=post_bind.name)))
+        return tuple(steps)
+
+
+def _named(status: Status, plugin: Plugin) -> Status:
+    """The status with its plugin's name, as the framework sets it."""
+    if status.plugin or status.is_success and not status.findings:
+        return status if status.plugin else Status(plugin=plugin.name)
+    return Status(code=status.code, reasons=status.reasons, plugin=plugin.name, findings=status.findings)
+
+
+def _with_status(result: PostFilterResult, status: Status) -> PostFilterResult:
+    return replace(result, status=status)
+
+
+def _nothing_left(naming: list[str]) -> Status:
+    """The nodes that the plugins named have none in common."""
+    if len(naming) == 1:
+        text = f"node(s) didn't satisfy plugin {naming[0]}"
+    else:
+        text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(naming))}] simultaneously"
+    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))

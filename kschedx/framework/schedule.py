@@ -1,0 +1,138 @@
+"""One pod through the whole framework.
+
+Sources of the rules: pkg/scheduler/schedule_one.go, and FitError in pkg/scheduler/framework/types.go for the event's text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from kschedx.api.types import Pod
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.runtime import Framework
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status
+from kschedx.snapshot.nodes import NodeTable
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+def schedule(framework: Framework, pod: Pod) -> Cycle:
+    """Run a pod through every phase. Nothing is decided by chance: where kube-scheduler draws lots, `best` has several."""
+    cycle = Cycle(
+        pod=pod,
+        snapshot=framework.snapshot,
+        profile=framework.profile,
+        release=framework.release,
+        all_nodes=framework.nodes,
+        outcome=Outcome.UNSCHEDULABLE,
+        pre_enqueue=framework.run_pre_enqueue(pod),
+    )
+    if not len(framework.nodes):
+        return replace(cycle, message=NO_NODES)
+    cycle = _schedule(framework, pod, cycle)
+    # kube-scheduler never looks at a gated pod; what would follow is told all the same
+    gated = any(not status.is_success for status in cycle.pre_enqueue)
+    return replace(cycle, outcome=Outcome.GATED) if gated else cycle
+
+
+def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
+    state = CycleState()
+
+    steps, status, names, naming = framework.run_pre_filter(state, pod)
+    cycle = replace(
+        cycle, pre_filter=steps, pre_filter_status=status, filter_skipped=tuple(sorted(state.skip_filter))
+    )
+    if not status.is_success:
+        if not status.is_rejection:
+            return replace(cycle, outcome=Outcome.ERROR, message=status.message)
+        return _post_filter(framework, state, pod, cycle, framework.nodes, status, f" {status.message}.")
+
+    nodes = framework.nodes if names is None else _only(framework.nodes, names)
+    outcome = framework.passes_filters(state, pod, nodes)
+    cycle = replace(cycle, nodes=nodes, filter=outcome)
+
+    nominated = _nominated_node(framework, state, pod)
+    if nominated is not None:
+        cycle = replace(cycle, nominated=nominated)
+        if nominated not in nodes.rows[outcome.passed]:
+            nodes = framework.nodes.take(np.array([nominated], dtype=np.int64))
+            return _score(framework, state, pod, cycle, nodes)
+        return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+
+    failed = np.flatnonzero(outcome.codes == Code.ERROR)
+    if len(failed):
+        first = outcome.status(int(failed[0]))
+        text = f'running "{first.plugin}" filter plugin: {first.message}'
+        return replace(cycle, outcome=Outcome.ERROR, message=text)
+    if outcome.passed.any():
+        return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+
+    reasons = _histogram(outcome)
+    excluded = len(framework.nodes) - len(nodes)
+    if excluded:
+        reasons[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(naming))}]"] += excluded
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return _post_filter(framework, state, pod, cycle, nodes, outcome, f" {told}." if told else "")
+
+
+def _only(nodes: NodeTable, names: frozenset[str]) -> NodeTable:
+    """The nodes of these names; names without a node are ignored."""
+    rows = sorted(row for name in names if (row := nodes.cluster.index.get(name)) is not None)
+    return nodes.take(np.array(rows, dtype=np.int64))
+
+
+def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> int | None:
+    """The row of the node that the pod is nominated for, if it fits there: then no other node is looked at."""
+    row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
+    if row is None:
+        return None
+    nominated = framework.nodes.take(np.array([row], dtype=np.int64))
+    return row if bool(framework.passes_filters(state, pod, nominated).passed[0]) else None
+
+
+def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
+    scores = framework.run_scores(state, pod, feasible)
+    if isinstance(scores, Status):
+        if len(feasible) > 1:
+            return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
+        # a single feasible node is never scored, so nothing can fail
+        return replace(cycle, outcome=Outcome.SCHEDULED, best=(int(feasible.rows[0]),))
+    best = tuple(int(row) for row in feasible.rows[scores.totals == scores.totals.max()])
+    cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
+    if len(cycle.choice) != 1:
+        return cycle
+    return replace(cycle, dry_steps=framework.run_dry_steps(state, pod, cycle.choice[0]))
+
+
+def _post_filter(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    cycle: Cycle,
+    nodes: NodeTable,
+    outcome: FilterOutcome | Status,
+    told: str,
+) -> Cycle:
+    """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
+    result = framework.run_post_filter(state, pod, nodes, outcome)
+    message = f"0/{len(framework.nodes)} nodes are available:{told}"
+    if result is not None and result.status.message:
+        message += f" {result.status.message}"
+    return replace(cycle, message=message, post_filter=result)
+
+
+def _histogram(outcome: FilterOutcome) -> Counter[str]:
+    """How many nodes each reason was given for, verdicts only."""
+    reasons: Counter[str] = Counter()
+    for status in outcome.with_nominated.values():
+        reasons.update(status.reasons)
+    told = np.ones(len(outcome.codes), dtype=np.bool_)
+    told[list(outcome.with_nominated)] = False
+    for index, verdicts in enumerate(outcome.verdicts):
+        reasons += verdicts.count_reasons(told & (outcome.plugin == index))
+    return reasons

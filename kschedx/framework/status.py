@@ -1,0 +1,149 @@
+"""Statuses that plugins return, for the pod as a whole and for all nodes at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+
+from kschedx.findings import Finding
+from kschedx.snapshot.columns import BoolArray, Column, IntArray
+
+
+class Code(IntEnum):
+    """The framework's codes, with upstream's numbers (staging/src/k8s.io/kube-scheduler/framework/interface.go)."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def text(self) -> str:
+        """The name that kube-scheduler prints: `UnschedulableAndUnresolvable`."""
+        return "".join(word if word == "and" else word.capitalize() for word in self.name.lower().split("_")).replace(
+            "and", "And"
+        )
+
+    @property
+    def is_rejection(self) -> bool:
+        return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What a plugin says about the pod as a whole, or about one node."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    """kube-scheduler's own strings."""
+    plugin: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejection(self) -> bool:
+        return self.code.is_rejection
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+
+SUCCESS = Status()
+SKIP = Status(code=Code.SKIP)
+
+
+def error(text: str, plugin: str = "") -> Status:
+    """An internal error, which ends the cycle without a verdict."""
+    return Status(code=Code.ERROR, reasons=(text,), plugin=plugin)
+
+
+Explain = Callable[[int], tuple[Finding, ...]]
+"""Row of the table that was filtered to the findings there; called only for rows whose code is not Success."""
+
+
+def _nothing(_: int) -> tuple[Finding, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """One plugin's Filter status on every node of a table.
+
+    `codes` is (node,) of Code numbers, `reasons` the strings of the same rows, `explain` builds a row's findings on demand.
+    """
+
+    codes: IntArray
+    reasons: Column[tuple[str, ...]]
+    explain: Explain = field(default=_nothing)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def rejected(self) -> BoolArray:
+        """(node,) whether the code is anything but Success."""
+        return self.codes != Code.SUCCESS
+
+    def status(self, row: int, plugin: str = "") -> Status:
+        """A row's status with its findings."""
+        code = Code(int(self.codes[row]))
+        if code is Code.SUCCESS:
+            return SUCCESS
+        return Status(code=code, reasons=self.reasons[row], plugin=plugin, findings=self.explain(row))
+
+    def count_reasons(self, rows: BoolArray) -> Counter[str]:
+        """How many nodes each reason is given for, among those where the mask (node,) holds."""
+        counts: Counter[str] = Counter()
+        for code, count in zip(*np.unique(self.reasons.codes[rows], return_counts=True), strict=True):
+            for reason in self.reasons.values[int(code)]:
+                counts[reason] += int(count)
+        return counts
+
+    @classmethod
+    def success(cls, count: int) -> Self:
+        """Every node passes."""
+        return cls.first_of(count=count)
+
+    @classmethod
+    def first_of(
+        cls,
+        *cases: tuple[BoolArray, Code, str],
+        count: int | None = None,
+        explain: Explain = _nothing,
+    ) -> Self:
+        """Each node's status is the first case whose mask (node,) holds there, else Success.
+
+        A case is (mask, code, reason). `count` is needed only where there is no case.
+        """
+        size = len(cases[0][0]) if cases else count or 0
+        case = np.zeros(size, dtype=np.int64)
+        for number, (mask, _, _) in reversed(list(enumerate(cases, start=1))):
+            case[mask] = number
+        codes = np.array([Code.SUCCESS, *(code for _, code, _ in cases)], dtype=np.int64)
+        reasons: list[tuple[str, ...]] = [(), *((reason,) for _, _, reason in cases)]
+        return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain)
+
+    @classmethod
+    def of_rows(cls, statuses: list[Status]) -> Self:
+        """From a status per node, for rules that are written node by node."""
+        return cls(
+            codes=np.array([status.code for status in statuses], dtype=np.int64),
+            reasons=Column.of(status.reasons for status in statuses),
+            explain=lambda row: statuses[row].findings,
+        )

@@ -1,0 +1,52 @@
+"""Files to a snapshot: the only place that knows both `sources` and `snapshot`."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from kschedx.errors import InputError, nearest
+from kschedx.snapshot.build import SnapshotBuilder
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources.files import read
+
+
+def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
+    """A snapshot of everything in files and folders; `-` is standard input.
+
+    `check` refuses what the library puts up with: unfinished pods on nodes that are not there.
+    Raises `InputError` with the place.
+    """
+    builder = SnapshotBuilder()
+    with _no_collection():
+        for path in paths:
+            for batch in read(path):
+                builder.add(batch)
+        snapshot = builder.finish(", ".join(paths))
+    if check and snapshot.orphans:
+        _refuse_orphan(builder, snapshot)
+    return snapshot
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without garbage collection: hundreds of thousands of small objects, none of them garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
+    pods = snapshot.pods
+    row = snapshot.orphans[0]
+    name = pods.node_names[row]
+    more = f" (and {len(snapshot.orphans) - 1} more pods on nodes that are not there)" if len(snapshot.orphans) > 1 else ""
+    place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
+    raise InputError(
+        f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)
+    ).at(place)

@@ -1,0 +1,1 @@
+"""The in-tree plugins, a module each, under upstream's name in snake_case."""

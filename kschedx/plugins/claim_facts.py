@@ -1,0 +1,46 @@
+"""What the volume plugins tell about claims."""
+
+from __future__ import annotations
+
+from kschedx.api.selectors import LabelSelector, compile_selector
+from kschedx.api.storage import PersistentVolumeClaim
+from kschedx.errors import InputError
+from kschedx.findings import ClaimFacts, ClaimUnbound
+from kschedx.snapshot.storage import Storage
+
+
+def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:
+    """What a claim asks for."""
+    return ClaimFacts(
+        claim=claim.key,
+        storage_class=claim.storage_class,
+        requested=claim.size_in_bytes,
+        access_modes=claim.spec.access_modes,
+        volume_mode=claim.spec.volume_mode,
+        selector="" if claim.spec.selector is None else selector_text(claim.spec.selector),
+    )
+
+
+def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnbound:
+    """Why a claim should have been bound before its pod is scheduled."""
+    storage_class = storage.classes.get(claim.storage_class)
+    if claim.spec.volume_name:
+        cause = "prebound"
+    elif not claim.storage_class:
+        cause = "no-class"
+    else:
+        cause = "class-missing" if storage_class is None else "immediate"
+    return ClaimUnbound(
+        claim=claim_facts(claim),
+        cause=cause,
+        provisioner=storage_class.provisioner if storage_class else "",
+        persistent_volume=claim.spec.volume_name,
+    )
+
+
+def selector_text(selector: LabelSelector) -> str:
+    """`zone In [a, b], tier=hot`; the message of what is wrong with it where it cannot be read."""
+    try:
+        return str(compile_selector(selector))
+    except InputError as error:
+        return f"<{error}>"

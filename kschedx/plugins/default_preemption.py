@@ -1,0 +1,145 @@
+"""DefaultPreemption (pkg/scheduler/framework/plugins/defaultpreemption, pkg/scheduler/framework/preemption)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kschedx.api.admission import PREEMPT_NEVER
+from kschedx.api.types import Pod
+from kschedx.framework.args import DefaultPreemptionArgs
+from kschedx.framework.interface import (
+    FilterOutcome,
+    Handle,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+)
+from kschedx.framework.preemption import DryRun, best_candidates, dry_run
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NO_POD_GROUP = "pod group for pod not found"
+PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
+WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+    """Where no node is feasible, finds the node on which the fewest and least important pods would have to go."""
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """kube-scheduler holds a pod back while it evicts its victims; nothing of that is left in a snapshot."""
+        return SUCCESS
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
+    ) -> PostFilterResult:
+        ineligible = self._ineligible(pod, nodes, outcome)
+        if ineligible:
+            return PostFilterResult(status=_unschedulable(ineligible))
+        result = self._preempt(state, pod, nodes.take(_resolvable(nodes, outcome)))
+        group_limit = self._group_limit(pod)
+        if group_limit:
+            return replace(result, status=_unschedulable(group_limit), nominated_node=None)
+        return result
+
+    def _preempt(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PostFilterResult:
+        run = dry_run(self.handle, state, pod, nodes, self.handle.snapshot.disruption_budgets)
+        if not run.candidates:
+            return PostFilterResult(status=_no_candidate(run), dry_run=run.verdicts)
+        best = tuple(candidate.node for candidate in best_candidates(run.candidates, nodes.pods))
+        limit = self._candidate_limit(len(nodes))
+        # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
+        certain = len(best) == 1 and len(run.candidates) <= limit
+        return PostFilterResult(
+            status=SUCCESS,
+            candidates=run.candidates,
+            best=best,
+            nominated_node=best[0] if certain else None,
+            dry_run=run.verdicts,
+            candidate_limit=limit,
+        )
+
+    def _candidate_limit(self, nodes: int) -> int:
+        share = nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+    def _ineligible(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
+        """Why the pod may not preempt others; empty where it may."""
+        if pod.spec.preemption_policy == PREEMPT_NEVER:
+            return NEVER
+        nominated = nodes.cluster.index.get(pod.status.nominated_node_name)
+        if nominated is None or _code_on(nominated, nodes, outcome) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        pods = self.handle.nodes.pods
+        for row in self.handle.nodes.pods_on(nominated):
+            if pods.priorities[row] < pod.priority and _terminates_by_preemption(pods[row]):
+                return VICTIMS_TERMINATING
+        return ""
+
+    def _group_limit(self, pod: Pod) -> str:
+        """Why preemption is left to the pod's group; empty where it is not."""
+        if pod.spec.scheduling_group is None:
+            return ""
+        release = self.handle.release
+        if release.enabled("TopologyAwareWorkloadScheduling"):
+            key = f"{pod.metadata.namespace}/{pod.spec.scheduling_group.pod_group_name}"
+            group = self.handle.snapshot.pod_groups.get(key)
+            if group is None:
+                return NO_POD_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return PLACED_POD_GROUP
+        return WORKLOAD_AWARE if release.enabled("WorkloadAwarePreemption") else ""
+
+
+def _unschedulable(text: str) -> Status:
+    return Status(code=Code.UNSCHEDULABLE, reasons=(f"preemption: {text}",))
+
+
+def _resolvable(nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
+    """Rows of `nodes` whose rejection evicting pods might lift."""
+    if isinstance(outcome, Status):
+        count = len(nodes) if outcome.code is Code.UNSCHEDULABLE else 0
+        return np.arange(count, dtype=np.int64)
+    return np.flatnonzero(outcome.codes == Code.UNSCHEDULABLE)
+
+
+def _code_on(node: int, nodes: NodeTable, outcome: FilterOutcome | Status) -> Code:
+    """The status of a node of the cluster; those that PreFilter left out are unresolvable."""
+    if isinstance(outcome, Status):
+        return outcome.code
+    index = np.flatnonzero(nodes.rows == node)
+    return Code(int(outcome.codes[index[0]])) if len(index) else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def _terminates_by_preemption(pod: Pod) -> bool:
+    """It is being deleted, and the first DisruptionTarget condition says that a scheduler did it."""
+    if not pod.metadata.deletion_timestamp:
+        return False
+    target = next((condition for condition in pod.status.conditions if condition.type == DISRUPTION_TARGET), None)
+    return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER
+
+
+def _no_candidate(run: DryRun) -> Status:
+    """The status where no node can make room: an error where a node's dry run failed, otherwise how many say what."""
+    failed = np.flatnonzero(run.verdicts.codes == Code.ERROR)
+    if len(failed):
+        texts = list(dict.fromkeys(run.verdicts.reasons[int(node)][0] for node in failed))
+        return error(f"preemption: {texts[0]}" if len(texts) == 1 else f"preemption: [{', '.join(texts)}]")
+    counts = run.verdicts.count_reasons(run.verdicts.rejected)
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return _unschedulable(f"0/{len(run.verdicts)} nodes are available: {told}.")

@@ -1,0 +1,74 @@
+"""GangScheduling (pkg/scheduler/framework/plugins/gangscheduling), behind the gate of the same name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kschedx.api.types import Pod, PodGroup
+from kschedx.findings import PodGroupIncomplete
+from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SUCCESS, Code, Status, error
+
+
+class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+    """All pods of a gang or none: they wait until enough of them are there, and again until enough have a node."""
+
+    name = "GangScheduling"
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        name = _group_name(pod)
+        if name is None:
+            return SUCCESS
+        group = self._group(pod, name)
+        if group is None:
+            reason = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+            return _waiting(reason, PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0))
+        gang = group.spec.scheduling_policy.gang
+        if gang is None:
+            return SUCCESS
+        pods = self._members(pod, name, scheduled=False)
+        if pods < gang.min_count:
+            reason = "waiting for minCount pods from a gang to appear in scheduling queue"
+            return _waiting(reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count))
+        return SUCCESS
+
+    def permit(self, state: CycleState, pod: Pod, node: int) -> Status:
+        name = _group_name(pod)
+        if name is None:
+            return SUCCESS
+        group = self._group(pod, name)
+        if group is None:
+            group_key = f"{pod.metadata.namespace}/{name}"
+            return error(f'failed to get podGroup {group_key}: podgroup.scheduling.k8s.io "{name}" not found')
+        gang = group.spec.scheduling_policy.gang
+        if gang is None:
+            return SUCCESS
+        pods = self._members(pod, name, scheduled=True) + 1  # this pod is assumed on its node by now
+        if pods < gang.min_count:
+            finding = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
+            reason = "waiting for minCount pods from a gang to be scheduled"
+            return Status(code=Code.WAIT, reasons=(reason,), findings=(finding,))
+        return SUCCESS
+
+    def _group(self, pod: Pod, name: str) -> PodGroup | None:
+        return self.handle.snapshot.pod_groups.get(f"{pod.metadata.namespace}/{name}")
+
+    def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
+        """The pods of the group, those with a node only where `scheduled`."""
+        pods = self.handle.snapshot.pods
+        members = pods.specs.where(lambda s: s.scheduling_group is not None and s.scheduling_group.pod_group_name == name)
+        members &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+        if scheduled:
+            members &= pods.node >= 0
+        count = int(np.count_nonzero(members))
+        known = pod.key in pods.rows
+        return count if known or scheduled else count + 1
+
+
+def _group_name(pod: Pod) -> str | None:
+    return pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
+
+
+def _waiting(reason: str, finding: PodGroupIncomplete) -> Status:
+    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))

@@ -1,0 +1,98 @@
+"""The InterPodAffinity plugin: its place in the framework. The rules are in `filtering` and `scoring`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from kschedx.api.types import Pod
+from kschedx.errors import InputError
+from kschedx.findings import PluginMessage
+from kschedx.framework.args import InterPodAffinityArgs
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.plugins.inter_pod_affinity.accounts import Accounts
+from kschedx.plugins.inter_pod_affinity.filtering import FILTER, FilterState
+from kschedx.plugins.inter_pod_affinity.scoring import SCORES, has_preferred_terms, normalized, raw_scores
+from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable, PodRows
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """spec.affinity.podAffinity and podAntiAffinity, in both directions: the incoming pod's terms against the pods that
+    run, and theirs against it (pkg/scheduler/framework/plugins/interpodaffinity)."""
+
+    name = "InterPodAffinity"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
+
+    @cached_property
+    def _existing(self) -> ExistingTerms:
+        return ExistingTerms(self.handle.snapshot.pods)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        namespaces = self.handle.snapshot.namespaces
+        try:
+            terms = PodTerms.of_incoming(pod, namespaces)
+        except InputError as wrong:
+            text = f"parsing pod: {wrong}"
+            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            return PreFilterResult(
+                status=Status(code=code, reasons=(text,), findings=(PluginMessage(text=text),)),
+            )
+        counts = FilterState.of(pod, terms, self._existing, namespaces, nodes)
+        if counts.decides_nothing:
+            return PRE_FILTER_SKIP
+        state[FILTER] = counts
+        return PreFilterResult()
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        state[FILTER] = state[FILTER].after(nodes, change, +1)
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        state[FILTER] = state[FILTER].after(nodes, change, -1)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        counts = state[FILTER]
+        return Verdicts.first_of(
+            # without a pod to be near, evicting pods cannot help
+            (counts.lacks_affinity(nodes), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_AFFINITY),
+            (counts.breaks_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_ANTI_AFFINITY),
+            (counts.breaks_existing_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_EXISTING_ANTI_AFFINITY),
+            explain=Accounts(counts, pod, nodes),
+        )
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        if self._args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
+            return SKIP
+        namespaces = self.handle.snapshot.namespaces
+        try:
+            terms = PodTerms.of_incoming(pod, namespaces)
+        except InputError as wrong:
+            return error(f"failed to parse pod: {wrong}", self.name)
+        scores = raw_scores(pod, terms, self._existing, namespaces, nodes, self._args.hard_pod_affinity_weight)
+        if scores is None:
+            return SKIP
+        state[SCORES] = scores
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        return state[SCORES][nodes.rows]
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return normalized(scores)

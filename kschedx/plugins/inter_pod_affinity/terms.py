@@ -1,0 +1,232 @@
+"""Affinity terms as kube-scheduler reads them, of the pod to be scheduled and of the pods that exist.
+
+Upstream: AffinityTerm in staging/src/k8s.io/kube-scheduler/framework/types.go and PodInfo in
+pkg/scheduler/framework/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from kschedx.api.field_errors import aggregate
+from kschedx.api.selectors import Operator, Requirement, Selector, compile_selector
+from kschedx.api.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from kschedx.errors import InputError
+from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.pods import PodTable
+
+NO_LABELS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffinityTerm:
+    """One term of podAffinity or podAntiAffinity, compiled."""
+
+    index: int
+    """Position in the list that it was written in."""
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    """Those that the term names; the namespace of its own pod where it says nothing about namespaces."""
+    namespace_selector: Selector
+    weight: int = 0
+    """Of a preferred term."""
+
+    def covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether the term is about pods in this namespace."""
+        return namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
+        return self.covers(pod.metadata.namespace, namespace_labels) and self.selector.matches(pod.metadata.labels)
+
+    @property
+    def covers_every_namespace(self) -> bool:
+        """Whether a term of the pod to be scheduled covers namespaces whatever their names and labels.
+
+        Upstream looks up the namespaces that the selector finds, then still holds the selector itself against the
+        labels of every existing pod's namespace, which it does not look up and takes for empty. So a selector that
+        an object without labels satisfies (an empty one, NotIn, DoesNotExist) covers everything.
+        """
+        return self.namespace_selector.matches(NO_LABELS)
+
+    def resolved(self, namespaces: Mapping[str, Labels]) -> AffinityTerm:
+        """A term of the pod to be scheduled with the names of the namespaces that its selector finds."""
+        if self.namespace_selector.empty or not self.namespace_selector.selectable:
+            return self
+        found = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
+        return replace(self, namespaces=self.namespaces | found)
+
+    def matching(self, pods: PodTable) -> BoolArray:
+        """(pod,) which pods a resolved term of the pod to be scheduled matches, wherever they run."""
+        matching = pods.namespaces.where(lambda namespace: self.covers(namespace, NO_LABELS))
+        rows = np.flatnonzero(matching)
+        matching[rows] = pods.labels.take(rows).where(self.selector.matches)
+        return matching
+
+    @property
+    def selector_text(self) -> str:
+        """The label selector as kubectl writes it; empty where it selects every pod, `<none>` where it selects none."""
+        if not self.selector.selectable:
+            return "<none>"
+        return ",".join(_text(one) for one in sorted(self.selector.requirements, key=lambda one: one.key))
+
+
+def _text(requirement: Requirement) -> str:
+    match requirement.operator:
+        case Operator.IN:
+            return f"{requirement.key} in ({','.join(sorted(requirement.values))})"
+        case Operator.NOT_IN:
+            return f"{requirement.key} notin ({','.join(sorted(requirement.values))})"
+        case Operator.EXISTS:
+            return requirement.key
+        case Operator.DOES_NOT_EXIST:
+            return f"!{requirement.key}"
+        case _:
+            return str(requirement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTerms:
+    """All affinity terms of a pod."""
+
+    required_affinity: tuple[AffinityTerm, ...] = ()
+    required_anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
+
+    @classmethod
+    def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
+        """Terms of the pod to be scheduled. Raises InputError with upstream's text for a selector that is wrong."""
+        if pod.spec.affinity is None:
+            return cls()
+        terms, errors = cls._read(pod.spec.affinity, pod.metadata.namespace)
+        if wrong := aggregate(errors):
+            raise wrong
+        return cls(
+            required_affinity=tuple(term.resolved(namespaces) for term in terms.required_affinity),
+            required_anti_affinity=tuple(term.resolved(namespaces) for term in terms.required_anti_affinity),
+            preferred_affinity=tuple(term.resolved(namespaces) for term in terms.preferred_affinity),
+            preferred_anti_affinity=tuple(term.resolved(namespaces) for term in terms.preferred_anti_affinity),
+        )
+
+    @classmethod
+    def of_existing(cls, affinity: Affinity, namespace: str) -> PodTerms:
+        """Terms of a pod that exists, where a list with a selector that is wrong counts as empty."""
+        return cls._read(affinity, namespace)[0]
+
+    @classmethod
+    def _read(cls, affinity: Affinity, namespace: str) -> tuple[PodTerms, list[InputError]]:
+        errors: list[InputError] = []
+
+        def read(kind: str, terms: Iterable[PodAffinityTerm | WeightedPodAffinityTerm]) -> tuple[AffinityTerm, ...]:
+            try:
+                return tuple(_compiled(index, term, namespace) for index, term in enumerate(terms))
+            except InputError as wrong:
+                errors.append(InputError(f"{kind}: {wrong}"))
+                return ()
+
+        towards, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
+        terms = cls(
+            required_affinity=read(
+                "requiredAffinityTerms", towards.required_during_scheduling_ignored_during_execution
+            ),
+            required_anti_affinity=read(
+                "requiredAntiAffinityTerms", away.required_during_scheduling_ignored_during_execution
+            ),
+            preferred_affinity=read(
+                "preferredAffinityTerms", towards.preferred_during_scheduling_ignored_during_execution
+            ),
+            preferred_anti_affinity=read(
+                "preferredAntiAffinityTerms", away.preferred_during_scheduling_ignored_during_execution
+            ),
+        )
+        return terms, errors
+
+
+def _compiled(index: int, written: PodAffinityTerm | WeightedPodAffinityTerm, namespace: str) -> AffinityTerm:
+    weighted = (
+        written if isinstance(written, WeightedPodAffinityTerm) else WeightedPodAffinityTerm(pod_affinity_term=written)
+    )
+    term = weighted.pod_affinity_term
+    return AffinityTerm(
+        index=index,
+        topology_key=term.topology_key,
+        selector=compile_selector(term.label_selector),
+        namespaces=frozenset(_named_namespaces(term, namespace)),
+        namespace_selector=compile_selector(term.namespace_selector),
+        weight=weighted.weight,
+    )
+
+
+def _named_namespaces(term: PodAffinityTerm, namespace: str) -> tuple[str, ...]:
+    """The namespaces that a term names; its own pod's where it says nothing about namespaces."""
+    return term.namespaces if term.namespaces or term.namespace_selector is not None else (namespace,)
+
+
+class ExistingTerms:
+    """The terms of all pods, a group for each distinct affinity and namespace, compiled when first asked for."""
+
+    def __init__(self, pods: PodTable) -> None:
+        affinities: Column[Affinity | None] = Column.of(
+            (_inter_pod(spec.affinity) for spec in pods.specs.values),
+            key=lambda affinity: None if affinity is None else msgspec.json.encode(affinity),
+        )
+        affinity = affinities.codes[pods.specs.codes]
+        with_affinity = np.flatnonzero(affinities.where(lambda one: one is not None)[pods.specs.codes])
+        width = max(len(pods.namespaces.values), 1)
+        pairs, group = np.unique(
+            affinity[with_affinity] * width + pods.namespaces.codes[with_affinity], return_inverse=True
+        )
+        self.group: IntArray = np.full(len(pods), -1, dtype=np.int64)
+        """(pod,) the pod's group; -1 for a pod without pod affinity or anti-affinity."""
+        self.group[with_affinity] = group
+        self._sources = [
+            (source, pods.namespaces.values[pair % width])
+            for pair in pairs.tolist()
+            if (source := affinities.values[pair // width]) is not None
+        ]
+        self._compiled: dict[int, PodTerms] = {}
+        self._naming: dict[str, list[int]] = {}
+        self._selecting: list[int] = []
+        for number, (source, namespace) in enumerate(self._sources):
+            terms = list(_all_terms(source))
+            for name in {name for term in terms for name in _named_namespaces(term, namespace)}:
+                self._naming.setdefault(name, []).append(number)
+            if any(term.namespace_selector is not None for term in terms):
+                self._selecting.append(number)
+
+    def __getitem__(self, group: int) -> PodTerms:
+        if group not in self._compiled:
+            self._compiled[group] = PodTerms.of_existing(*self._sources[group])
+        return self._compiled[group]
+
+    def about(self, namespace: str) -> Iterator[tuple[int, PodTerms]]:
+        """The groups with a term that can be about pods of a namespace: it names it, or it selects namespaces."""
+        for group in sorted({*self._naming.get(namespace, ()), *self._selecting}):
+            yield group, self[group]
+
+    def per_pod(self, per_group: Mapping[int, int]) -> IntArray:
+        """(pod,) a number given for groups; 0 for the pods of all others."""
+        numbers = np.zeros(len(self._sources) + 1, dtype=np.int64)  # the last for pods of no group
+        for group, number in per_group.items():
+            numbers[group] = number
+        return numbers[self.group]
+
+
+def _inter_pod(affinity: Affinity | None) -> Affinity | None:
+    """The part of an affinity that is about pods."""
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return None
+    return Affinity(pod_affinity=affinity.pod_affinity, pod_anti_affinity=affinity.pod_anti_affinity)
+
+
+def _all_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
+    for rules in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if rules is not None:
+            yield from rules.required_during_scheduling_ignored_during_execution
+            for weighted in rules.preferred_during_scheduling_ignored_during_execution:
+                yield weighted.pod_affinity_term

@@ -1,0 +1,188 @@
+"""NodeAffinity (pkg/scheduler/framework/plugins/nodeaffinity)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kschedx.api.selectors import (
+    NODE_NAME_FIELD,
+    CompiledNodeSelector,
+    NodeSelector,
+    PreferredSchedulingTerms,
+    RequiredNodeAffinity,
+    RequirementResult,
+    compile_node_selector,
+    compile_preferred_terms,
+    required_node_affinity,
+)
+from kschedx.api.types import Node, NodeAffinity as NodeAffinityRules
+from kschedx.api.types import Pod
+from kschedx.errors import InputError
+from kschedx.findings import NodeAffinityMismatch, RequirementMatch, TermMatch
+from kschedx.framework.args import NodeAffinityArgs
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.plugins.normalize import default_normalize
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.selection import preferred_weights, where_required, where_selector
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+
+PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """A NodeAffinity's rules, the absent ones as None."""
+
+    required: NodeSelector | None
+    preferred: PreferredSchedulingTerms | None
+
+    @classmethod
+    def of(cls, affinity: NodeAffinityRules | None) -> _Rules:
+        """Raises `InputError` for preferred terms that cannot be parsed."""
+        if affinity is None:
+            return cls(None, None)
+        terms = affinity.preferred_during_scheduling_ignored_during_execution
+        return cls(
+            affinity.required_during_scheduling_ignored_during_execution,
+            compile_preferred_terms(terms) if terms else None,
+        )
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """spec.nodeSelector, spec.affinity.nodeAffinity, and the affinity that the profile adds to every pod."""
+
+    name = "NodeAffinity"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        added = _Rules.of(args.added_affinity if isinstance(args, NodeAffinityArgs) else None)
+        self._added = None if added.required is None else compile_node_selector(added.required)
+        self._added_preferred = added.preferred
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        required = _required(pod)
+        if required is None and self._added is None and not pod.spec.node_selector:
+            return PRE_FILTER_SKIP
+        names = None if required is None else _named_nodes(required)
+        if names is not None and not names:
+            conflict = Status(
+                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                reasons=(REASON_CONFLICT,),
+                findings=(_mismatch(pod, None),),
+            )
+            return PreFilterResult(status=conflict)
+        return PreFilterResult(nodes=names)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        rules = _compiled(pod)
+        enforced = np.zeros(len(nodes), dtype=np.bool_) if self._added is None else ~where_selector(self._added, nodes)
+
+        def explain(row: int) -> tuple[NodeAffinityMismatch, ...]:
+            node = nodes.node(row)
+            if enforced[row] and self._added is not None:
+                return (_terms("addedAffinity", self._added, node),)
+            return (_mismatch(pod, node),)
+
+        return Verdicts.first_of(
+            (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_ENFORCED),
+            (~where_required(rules, nodes), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD),
+            explain=explain,
+        )
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        try:
+            preferred = _Rules.of(_affinity(pod)).preferred
+        except InputError as wrong:
+            return error(str(wrong))
+        if preferred is None and self._added_preferred is None:
+            return SKIP
+        state[PREFERRED] = preferred or PreferredSchedulingTerms(terms=())
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        total = preferred_weights(state[PREFERRED], nodes)
+        if self._added_preferred is not None:
+            total = total + preferred_weights(self._added_preferred, nodes)
+        return total
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return default_normalize(scores)
+
+
+def _affinity(pod: Pod) -> NodeAffinityRules | None:
+    return pod.spec.affinity.node_affinity if pod.spec.affinity else None
+
+
+def _required(pod: Pod) -> NodeSelector | None:
+    affinity = _affinity(pod)
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
+
+def _compiled(pod: Pod) -> RequiredNodeAffinity:
+    return required_node_affinity(pod.spec.node_selector, _required(pod))
+
+
+def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
+    """The node names that the terms' matchFields leave, or None where a term names none.
+
+    Within a term the fields must all hold, so their names are intersected; terms are alternatives, so theirs are united.
+    """
+    if not required.node_selector_terms:
+        return None
+    united: frozenset[str] = frozenset()
+    for term in required.node_selector_terms:
+        named = [frozenset(f.values) for f in term.match_fields if f.key == NODE_NAME_FIELD and f.operator == "In"]
+        if not named:
+            return None
+        united |= frozenset.intersection(*named)
+    return united
+
+
+def _mismatch(pod: Pod, node: Node | None) -> NodeAffinityMismatch:
+    """What of the pod's own rules does not match: nodeSelector first, as it is looked at first."""
+    rules = _compiled(pod)
+    labels = node.metadata.labels if node else {}
+    if rules.label_selector is not None and not rules.label_selector.matches(labels):
+        results = rules.label_selector.explain(labels)
+        return NodeAffinityMismatch(
+            source="nodeSelector", terms=(TermMatch(index=0, requirements=tuple(map(_requirement, results))),)
+        )
+    selector = rules.node_selector or CompiledNodeSelector(terms=())
+    return _terms("nodeAffinity", selector, node)
+
+
+def _terms(source: str, selector: CompiledNodeSelector, node: Node | None) -> NodeAffinityMismatch:
+    labels, name = (node.metadata.labels, node.metadata.name) if node else ({}, "")
+    return NodeAffinityMismatch(
+        source=source,
+        terms=tuple(
+            TermMatch(index=term.index, requirements=tuple(map(_requirement, term.explain(labels, name))))
+            for term in selector.terms
+        ),
+    )
+
+
+def _requirement(result: RequirementResult) -> RequirementMatch:
+    return RequirementMatch(
+        key=result.requirement.key,
+        operator=result.requirement.operator.value,
+        values=result.requirement.values,
+        actual=result.actual,
+        matched=result.matched,
+    )

@@ -1,0 +1,88 @@
+"""NodeDeclaredFeatures (pkg/scheduler/framework/plugins/nodedeclaredfeatures)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+
+from kschedx.api.types import Pod
+from kschedx.findings import MissingNodeFeatures
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import Code, Verdicts
+from kschedx.snapshot.nodes import NodeTable
+
+REQUIRED: StateKey[frozenset[str]] = StateKey("PreFilterNodeDeclaredFeatures")
+
+
+def _restarts_all_containers(pod: Pod) -> bool:
+    containers = chain(pod.spec.containers, pod.spec.init_containers)
+    return any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules)
+
+
+def _user_namespace_on_host_network(pod: Pod) -> bool:
+    return pod.spec.host_network and pod.spec.host_users is False
+
+
+INFERENCES: Mapping[str, Callable[[Pod], bool]] = {
+    "RestartAllContainersOnContainerExits": _restarts_all_containers,
+    "UserNamespacesHostNetworkSupport": _user_namespace_on_host_network,
+}
+"""Feature to the rule by which a pod needs it to be scheduled (component-helpers/nodedeclaredfeatures). Features that only
+matter for a pod's update are not looked at."""
+
+KNOWN = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+    "UserNamespacesHostNetworkSupport",
+)
+"""Every feature that the release's scheduler knows, sorted."""
+
+
+def read_features(declared: Iterable[str]) -> frozenset[str]:
+    """What the scheduler makes of a node's list, which it takes to be sorted: a known feature that follows one that
+    sorts after it is overlooked."""
+    found: set[str] = set()
+    position = 0
+    for feature in declared:
+        while position < len(KNOWN) and KNOWN[position] < feature:
+            position += 1
+        if position < len(KNOWN) and KNOWN[position] == feature:
+            found.add(feature)
+            position += 1
+    return frozenset(found)
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+    """Features that the pod's spec needs, against those that the node's kubelet declares."""
+
+    name = "NodeDeclaredFeatures"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        if not self.handle.release.enabled("NodeDeclaredFeatures"):
+            return PRE_FILTER_SKIP
+        required = frozenset(feature for feature, needs in INFERENCES.items() if needs(pod))
+        if not required:
+            return PRE_FILTER_SKIP
+        state[REQUIRED] = required
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        if not self.handle.release.enabled("NodeDeclaredFeatures"):
+            return Verdicts.success(len(nodes))
+        required = state[REQUIRED]
+
+        def explain(row: int) -> tuple[MissingNodeFeatures, ...]:
+            missing = required - read_features(nodes.declared_features[row])
+            return (MissingNodeFeatures(required=tuple(sorted(required)), missing=tuple(sorted(missing))),)
+
+        return Verdicts.first_of(
+            (
+                nodes.declared_features.where(lambda declared: not required <= read_features(declared)),
+                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                self.handle.release.messages.unmatched_declared_features,
+            ),
+            explain=explain,
+        )

@@ -1,0 +1,30 @@
+"""NodeName (pkg/scheduler/framework/plugins/nodename)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kschedx.api.types import Pod
+from kschedx.findings import NodeNameMismatch
+from kschedx.framework.interface import FilterPlugin
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Verdicts
+from kschedx.snapshot.nodes import NodeTable
+
+REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName(FilterPlugin):
+    """spec.nodeName, where the pod has one already."""
+
+    name = "NodeName"
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        wanted = pod.spec.node_name
+        mismatch = np.zeros(len(nodes), dtype=np.bool_)
+        if wanted:
+            mismatch = nodes.rows != nodes.cluster.index.get(wanted, -1)
+        return Verdicts.first_of(
+            (mismatch, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
+            explain=lambda row: (NodeNameMismatch(wanted=wanted),),
+        )

@@ -1,0 +1,77 @@
+"""NodeResourcesBalancedAllocation (pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kschedx.api.resources import pod_request
+from kschedx.api.types import Pod
+from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
+from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SKIP, SUCCESS, Status
+from kschedx.plugins.resource_allocation import Allocation, scored_request
+from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    """Prefers nodes whose resources this pod brings closer to being used in the same proportion."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        assert isinstance(args, NodeResourcesBalancedAllocationArgs)
+        self._resources = args.resources
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        return SUCCESS if any(self._request(pod, nodes)) else SKIP
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        request = self._request(pod, nodes)
+        if not any(request):
+            # a profile may leave out PreScore, which skips these pods
+            return np.zeros(len(nodes), dtype=np.int64)
+        allocation = Allocation.of(nodes, self._resources, request, with_defaults=False)
+        after = _balance(allocation.requested, allocation)
+        before = _balance(allocation.allocated, allocation)
+        # both are in 50..100, so their difference becomes 50 (worse) to 100 (better)
+        half = MAX_NODE_SCORE // 2
+        return half + (half + after - before) // 2
+
+    def _request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
+        request = pod_request(pod.spec, pod.status, nodes.options)
+        return scored_request(request, self._resources, with_defaults=False)
+
+
+def _balance(used: IntArray, allocation: Allocation) -> IntArray:
+    """(node,) 100 less the standard deviation of the used fractions in percent."""
+    capacity = np.where(allocation.counts, allocation.allocatable, 1)
+    fractions = np.where(allocation.counts, np.minimum(used / capacity, 1.0), 0.0)
+    deviation = _standard_deviation(fractions, allocation.counts)
+    return ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+
+
+def _standard_deviation(fractions: FloatArray, counts: BoolArray) -> FloatArray:
+    """(node,) that of the (node, resource) fractions that count; the others are 0.
+
+    Sums run from left to right, and two fractions have a formula of their own, so that every bit is kube-scheduler's.
+    """
+    width = counts.sum(axis=1)
+    total = _sum(fractions)
+    mean = total / np.maximum(width, 1)
+    squares = np.where(counts, (fractions - mean[:, None]) * (fractions - mean[:, None]), 0.0)
+    of_many = np.sqrt(_sum(squares) / np.maximum(width, 1))
+    rows = np.arange(len(fractions))
+    first = fractions[rows, counts.argmax(axis=1)]
+    last = fractions[rows, counts.shape[1] - 1 - counts[:, ::-1].argmax(axis=1)]
+    of_two = np.abs((first - last) / 2)
+    return np.select([width > 2, width == 2], [of_many, of_two], 0.0)
+
+
+def _sum(columns: FloatArray) -> FloatArray:
+    total = np.zeros(len(columns), dtype=np.float64)
+    for column in columns.T:
+        total = total + column
+    return total

@@ -1,0 +1,185 @@
+"""NodeResourcesFit (pkg/scheduler/framework/plugins/noderesources/fit.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kschedx.api.resources import CPU, RequestOptions, is_extended_resource, is_scalar_resource, pod_request
+from kschedx.api.types import Pod
+from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
+from kschedx.framework.args import LEAST_ALLOCATED, MOST_ALLOCATED, NodeResourcesFitArgs
+from kschedx.framework.interface import (
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.cycle_state import not_prepared
+from kschedx.plugins.resource_allocation import (
+    Allocation,
+    amounts,
+    least_allocated,
+    most_allocated,
+    requested_to_capacity_ratio,
+    scored_request,
+)
+from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.resources import NATIVE
+
+REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
+REASON_PODS = "Too many pods"
+READING = 'error reading "PreFilterNodeResourcesFit"'
+
+REQUEST: StateKey[Mapping[str, int]] = StateKey("PreFilterNodeResourcesFit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Check:
+    """One resource that the pod asks for, on every node."""
+
+    resource: str
+    request: int
+    allocatable: IntArray
+    short: BoolArray
+    """(node,) whether what is left does not suffice."""
+
+    @property
+    def never_fits(self) -> BoolArray:
+        """(node,) whether the node is too small even when it is empty, so that no eviction can help."""
+        return self.short & (self.request > self.allocatable)
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """What the pod asks for against what the nodes have left; scores by how full a node would be."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        assert isinstance(args, NodeResourcesFitArgs)
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._strategy = args.scoring_strategy
+
+    # --- filter
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        if not self.handle.release.enabled("SidecarContainers") and _has_sidecar(pod):
+            refused = Status(
+                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                reasons=(REASON_SIDECAR,),
+                findings=(PluginMessage(text=REASON_SIDECAR),),
+            )
+            return PreFilterResult(status=refused)
+        # a pod that runs nowhere yet is not being resized
+        options = replace(nodes.options, use_status_resources=False)
+        state[REQUEST] = pod_request(pod.spec, pod.status, options).amounts
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        if REQUEST not in state:
+            return not_prepared(len(nodes), READING)
+        checks = [self._check(nodes, resource, amount) for resource, amount in self._checked(state[REQUEST])]
+        crowded = nodes.pod_count + 1 > nodes.allowed_pods
+
+        def explain(row: int) -> tuple[TooManyPods | InsufficientResource, ...]:
+            pods = (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
+            short = tuple(_insufficient(check, nodes, row) for check in checks if check.short[row])
+            return pods + short if crowded[row] else short
+
+        failed = np.column_stack([crowded, *(check.short for check in checks)])
+        never = np.any([np.zeros(len(nodes), dtype=np.bool_), *(check.never_fits for check in checks)], axis=0)
+        reasons = (REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
+        return Verdicts(
+            codes=np.select(
+                [never, failed.any(axis=1)], [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.UNSCHEDULABLE], Code.SUCCESS
+            ).astype(np.int64),
+            reasons=_reasons(failed, reasons),
+            explain=explain,
+        )
+
+    def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+        """The resources to look at, with the amounts: cpu, memory, ephemeral-storage, then the others by name."""
+        others = sorted(request.keys() - set(NATIVE))
+        for resource in (*NATIVE, *others):
+            amount = request.get(resource, 0)
+            if amount > 0 and not self._is_ignored(resource):
+                yield resource, amount
+
+    def _is_ignored(self, resource: str) -> bool:
+        """Whether the configuration leaves an extended resource to somebody else, by its name or by its prefix."""
+        group = resource.partition("/")[0]
+        return is_extended_resource(resource) and (resource in self._ignored or group in self._ignored_groups)
+
+    def _check(self, nodes: NodeTable, resource: str, request: int) -> _Check:
+        allocatable = amounts(nodes, nodes.allocatable, resource)
+        short = request > allocatable - amounts(nodes, nodes.requested, resource)
+        if self._has_device_class(resource):
+            short &= allocatable > 0
+        return _Check(resource=resource, request=request, allocatable=allocatable, short=short)
+
+    def _has_device_class(self, resource: str) -> bool:
+        """Whether a DeviceClass stands for the resource: where nodes offer none, DynamicResources looks for devices."""
+        return (
+            is_scalar_resource(resource)
+            and self.handle.release.enabled("DRAExtendedResource")
+            and resource in self.handle.snapshot.device_class_of_resource
+        )
+
+    # --- score
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        strategy = self._strategy
+        # unlike the filter, scores do not look at the pod level: upstream gives its scorers none of the feature gates
+        options = RequestOptions(use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
+        request = pod_request(pod.spec, pod.status, options)
+        asked = scored_request(request, strategy.resources, with_defaults=True)
+        allocation = Allocation.of(nodes, strategy.resources, asked, with_defaults=True)
+        if strategy.requested_to_capacity_ratio is not None:
+            shape = strategy.requested_to_capacity_ratio.shape
+            return requested_to_capacity_ratio(allocation, strategy.resources, shape)
+        mean = {LEAST_ALLOCATED: least_allocated, MOST_ALLOCATED: most_allocated}[strategy.type]
+        return mean(allocation, strategy.resources)
+
+
+def _has_sidecar(pod: Pod) -> bool:
+    return any(container.is_restartable_init for container in pod.spec.init_containers)
+
+
+def _reasons(failed: BoolArray, reasons: tuple[str, ...]) -> Column[tuple[str, ...]]:
+    """(node,) the reasons of the (node, reason) checks that failed, once for each combination that occurs."""
+    codes = np.zeros(len(failed), dtype=np.int64)
+    for column in failed.T:
+        # a binary number, made dense at each digit so that any number of checks fits
+        codes = np.unique(2 * codes + column, return_inverse=True)[1]
+    examples = np.unique(codes, return_index=True)[1]
+    return Column(codes, [tuple(reasons[i] for i in np.flatnonzero(failed[row])) for row in examples])
+
+
+def _insufficient(check: _Check, nodes: NodeTable, row: int) -> InsufficientResource:
+    return InsufficientResource(
+        resource=check.resource,
+        requested=check.request,
+        used=_used(nodes, row, check.resource),
+        allocatable=int(check.allocatable[row]),
+        unit="m" if check.resource == CPU else "",
+    )
+
+
+def _used(nodes: NodeTable, row: int, resource: str) -> int:
+    """What the pods on a node ask for, be it of a resource that no node offers any more."""
+    if resource in nodes.resources.index:
+        return int(amounts(nodes, nodes.requested, resource)[row])
+    requests = nodes.pods.requests(nodes.options)
+    return sum(requests[int(pod)].amounts.get(resource, 0) for pod in nodes.pods_on(row))

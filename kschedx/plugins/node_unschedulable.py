@@ -1,0 +1,33 @@
+"""NodeUnschedulable (pkg/scheduler/framework/plugins/nodeunschedulable)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kschedx import findings
+from kschedx.api.tolerations import NO_SCHEDULE, tolerates
+from kschedx.api.types import Pod, Taint
+from kschedx.framework.interface import FilterPlugin
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Verdicts
+from kschedx.snapshot.nodes import NodeTable
+
+REASON = "node(s) were unschedulable"
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+
+
+class NodeUnschedulable(FilterPlugin):
+    """Cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
+
+    name = "NodeUnschedulable"
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        comparison = self.handle.release.enabled("TaintTolerationComparisonOperators")
+        if any(tolerates(t, UNSCHEDULABLE_TAINT, comparison=comparison) for t in pod.spec.tolerations):
+            rejected = np.zeros(len(nodes), dtype=np.bool_)
+        else:
+            rejected = nodes.unschedulable
+        return Verdicts.first_of(
+            (rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
+            explain=lambda row: (findings.NodeUnschedulable(),),
+        )

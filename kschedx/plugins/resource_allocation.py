@@ -1,0 +1,122 @@
+"""How full nodes are, and what that scores (pkg/scheduler/framework/plugins/noderesources, resource_allocation.go and a
+file per strategy)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kschedx.api.resources import CPU, MEMORY, PodRequest, is_scalar_resource
+from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
+from kschedx.framework.interface import MAX_NODE_SCORE
+from kschedx.plugins.shape_score import shape_score
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+
+def amounts(nodes: NodeTable, matrix: IntArray, resource: str) -> IntArray:
+    """(node,) a resource's column of `nodes.allocatable` or `nodes.requested`; zeros for one that no node knows."""
+    column = nodes.resources.index.get(resource)
+    return np.zeros(len(nodes), dtype=np.int64) if column is None else matrix[:, column]
+
+
+def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
+    """Go's `/` on int64 arrays: towards zero, where numpy's `//` goes towards minus infinity."""
+    quotient, rest = np.divmod(dividend, divisor)
+    quotient[(rest != 0) & ((dividend < 0) != (divisor < 0))] += 1
+    return quotient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """The scored resources of every node. All arrays are (node, resource), and 0 where `counts` is not set."""
+
+    counts: BoolArray
+    """Whether the resource takes part: the node offers it, and it is native or the pod asks for it."""
+    allocatable: IntArray
+    allocated: IntArray
+    """What the pods on the node ask for."""
+    requested: IntArray
+    """The same with the incoming pod on it."""
+
+    @classmethod
+    def of(
+        cls, nodes: NodeTable, resources: Sequence[ResourceSpec], request: Sequence[int], *, with_defaults: bool
+    ) -> Allocation:
+        """`request[i]` is what the pod asks of `resources[i]`. `with_defaults` counts what pods that ask for no cpu or
+        memory are assumed to need."""
+        nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
+        shape = (len(nodes), len(resources))
+        allocatable, allocated = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        for i, resource in enumerate(resources):
+            if not request[i] and is_scalar_resource(resource.name):
+                continue
+            allocatable[:, i] = amounts(nodes, nodes.allocatable, resource.name)
+            if resource.name in nonzero:
+                allocated[:, i] = nodes.nonzero_requested[:, nonzero[resource.name]]
+            else:
+                allocated[:, i] = amounts(nodes, nodes.requested, resource.name)
+        counts = allocatable != 0
+        return cls(
+            counts=counts,
+            allocatable=allocatable,
+            allocated=np.where(counts, allocated, 0),
+            requested=np.where(counts, allocated + np.array(request, dtype=np.int64), 0),
+        )
+
+
+def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, with_defaults: bool) -> tuple[int, ...]:
+    """What the incoming pod asks of each resource."""
+    amounts = dict(request.amounts)
+    if with_defaults:
+        amounts |= {CPU: request.nonzero_cpu, MEMORY: request.nonzero_memory}
+    return tuple(amounts.get(resource.name, 0) for resource in resources)
+
+
+# --- strategies: (node,) scores of 0..100
+
+
+def least_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
+    """The weighted mean of the shares that stay free."""
+    capacity = _capacity(allocation)
+    free = np.maximum(capacity - allocation.requested, 0)
+    return _weighted_mean(truncated(free * MAX_NODE_SCORE, capacity), allocation.counts, resources)
+
+
+def most_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
+    """The weighted mean of the shares that are taken."""
+    capacity = _capacity(allocation)
+    taken = np.minimum(allocation.requested, capacity)
+    return _weighted_mean(truncated(taken * MAX_NODE_SCORE, capacity), allocation.counts, resources)
+
+
+def requested_to_capacity_ratio(
+    allocation: Allocation, resources: Sequence[ResourceSpec], shape: Sequence[UtilizationShapePoint]
+) -> IntArray:
+    """The weighted mean, rounded, of the utilizations' scores on the shape. A resource that scores 0 does not count."""
+    capacity = _capacity(allocation)
+    taken = np.minimum(allocation.requested, capacity)
+    utilization = truncated(taken * 100, capacity).clip(0, 100)
+    on_shape = np.array([shape_score(shape, percent) for percent in range(101)], dtype=np.int64)
+    scores = on_shape[utilization]
+    total, weight = _weighted_sums(scores, allocation.counts & (scores > 0), resources)
+    return np.floor(total / np.maximum(weight, 1) + 0.5).astype(np.int64)
+
+
+def _capacity(allocation: Allocation) -> IntArray:
+    """`allocatable`, with 1 in place of 0: a divisor for rows that do not count anyway."""
+    return np.where(allocation.counts, allocation.allocatable, 1)
+
+
+def _weighted_mean(scores: IntArray, counts: BoolArray, resources: Sequence[ResourceSpec]) -> IntArray:
+    """(node,) the mean of the (node, resource) scores that count, 0 where none does."""
+    total, weight = _weighted_sums(scores, counts, resources)
+    return truncated(total, np.maximum(weight, 1))
+
+
+def _weighted_sums(scores: IntArray, counts: BoolArray, resources: Sequence[ResourceSpec]) -> tuple[IntArray, IntArray]:
+    """(node,) the weighted sum of the scores that count, and the sum of their weights."""
+    weights = np.array([resource.weight for resource in resources], dtype=np.int64) * counts
+    return (scores * weights).sum(axis=1), weights.sum(axis=1)

@@ -1,0 +1,24 @@
+"""SchedulingGates (pkg/scheduler/framework/plugins/schedulinggates)."""
+
+from __future__ import annotations
+
+from kschedx.api.types import Pod
+from kschedx.findings import SchedulingGated
+from kschedx.framework.interface import PreEnqueuePlugin
+from kschedx.framework.status import SUCCESS, Code, Status
+
+
+class SchedulingGates(PreEnqueuePlugin):
+    """Keeps a pod out of the queue until its spec.schedulingGates are gone."""
+
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+        if not gates:
+            return SUCCESS
+        return Status(
+            code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            reasons=(f"waiting for scheduling gates: [{' '.join(gates)}]",),
+            findings=(SchedulingGated(gates=gates),),
+        )

@@ -1,0 +1,96 @@
+"""TaintToleration (pkg/scheduler/framework/plugins/tainttoleration)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kschedx.api.tolerations import (
+    DO_NOT_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    tolerates,
+    toleration_text,
+    untolerated,
+)
+from kschedx.api.types import Pod, Taint, Toleration
+from kschedx.findings import UntoleratedTaint
+from kschedx.framework.interface import FilterPlugin, PreScorePlugin, ScorePlugin
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.normalize import default_normalize
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey("PreScoreTaintToleration")
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    """NoSchedule and NoExecute taints reject; every untolerated PreferNoSchedule taint costs score."""
+
+    name = "TaintToleration"
+
+    @property
+    def _comparison(self) -> bool:
+        return self.handle.release.enabled("TaintTolerationComparisonOperators")
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        tolerations, comparison = pod.spec.tolerations, self._comparison
+
+        def first(taints: Sequence[Taint]) -> Taint | None:
+            return untolerated(taints, tolerations, effects=DO_NOT_SCHEDULE, comparison=comparison)
+
+        def explain(row: int) -> tuple[UntoleratedTaint, ...]:
+            taint = first(nodes.taints[row])
+            return () if taint is None else (_finding(taint, tolerations),)
+
+        return Verdicts.first_of(
+            (
+                nodes.taints.where(lambda taints: first(taints) is not None),
+                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                self.handle.release.messages.untolerated_taint,
+            ),
+            explain=explain,
+        )
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        state[TOLERATIONS] = tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        tolerations, comparison = state[TOLERATIONS], self._comparison
+
+        def intolerable(taints: Sequence[Taint]) -> int:
+            return sum(
+                taint.effect == PREFER_NO_SCHEDULE
+                and not any(tolerates(t, taint, comparison=comparison) for t in tolerations)
+                for taint in taints
+            )
+
+        return nodes.taints.map(intolerable)
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return default_normalize(scores, reverse=True)
+
+
+def _finding(taint: Taint, tolerations: Sequence[Toleration]) -> UntoleratedTaint:
+    """The taint, and the toleration that differs from what it would take in the fewest fields, if it shares the key."""
+    nearest: tuple[int, list[str]] | None = None
+    for index, toleration in enumerate(tolerations):
+        if toleration.key != taint.key:
+            continue
+        differs = []
+        if toleration.operator not in ("", "Equal", "Exists"):
+            differs.append("operator")
+        elif toleration.operator != "Exists" and toleration.value != taint.value:
+            differs.append("value")
+        if toleration.effect and toleration.effect != taint.effect:
+            differs.append("effect")
+        if nearest is None or len(differs) < len(nearest[1]):
+            nearest = (index, differs)
+    return UntoleratedTaint(
+        key=taint.key,
+        value=taint.value,
+        effect=taint.effect,
+        nearest_toleration=nearest[0] if nearest else None,
+        nearest_text=toleration_text(tolerations[nearest[0]]) if nearest else "",
+        nearest_differs=" and ".join(nearest[1]) if nearest else "",
+    )

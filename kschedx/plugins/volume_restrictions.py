@@ -1,0 +1,217 @@
+"""VolumeRestrictions (pkg/scheduler/framework/plugins/volumerestrictions)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kschedx.api.storage import READ_WRITE_ONCE_POD, not_found
+from kschedx.api.types import Pod, PodSpec, Volume
+from kschedx.findings import ClaimInUse, ClaimNotFound, DiskConflict, Finding
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.nodes import NodeTable, PodRows
+
+REASON_DISK = "node(s) had no available disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    claims: frozenset[str]
+    """Names of the pod's claims with ReadWriteOncePod."""
+    references: IntArray
+    """(pod,) how many volumes of a pod name one of them. Upstream does not look at the namespace here."""
+    in_use: int
+    """How many of the claims a running pod has."""
+    change: IntArray
+    """(node of the cluster,) references added by pods that are put on the node, less those of pods taken off it."""
+    same_disk: BoolArray
+    """(pod,) whether a pod has a disk that the incoming pod cannot share."""
+
+
+STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions")
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+    """Disks that two pods of a node cannot share, and claims that belong to a single pod."""
+
+    name = "VolumeRestrictions"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        single = _read_write_once_pod(self, pod)
+        if isinstance(single, Status):
+            return PreFilterResult(status=single)
+        disks = [volume for volume in pod.spec.volumes if _disk(volume) is not None]
+        holders = _holders(pod, nodes, single)
+        if not disks and not holders:
+            return PRE_FILTER_SKIP
+        specs = nodes.pods.specs
+        state[STATE] = _State(
+            claims=single,
+            references=specs.map(lambda spec: _references(spec, single)) if single else _zeros(len(nodes.pods)),
+            in_use=len(holders),
+            change=_zeros(len(nodes.cluster.nodes)),
+            same_disk=specs.where(lambda spec: any(_conflict(disk, spec) for disk in disks))
+            if disks
+            else np.zeros(len(nodes.pods), dtype=np.bool_),
+        )
+        return PreFilterResult()
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        _count(state, change, +1)
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        _count(state, change, -1)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        facts = state[STATE]
+        conflict = _count_pods(facts.same_disk, nodes) > 0
+        in_use = facts.in_use + facts.change[nodes.rows] > 0
+
+        def explain(row: int) -> tuple[Finding, ...]:
+            if conflict[row]:
+                return _disk_conflicts(pod, nodes, row, facts.same_disk)
+            return tuple(
+                ClaimInUse(
+                    claim=f"{pod.metadata.namespace}/{claim}",
+                    holder=nodes.pods.key(holder),
+                    holder_node=nodes.pods.node_names[holder],
+                )
+                for claim, holder in _holders(pod, nodes, facts.claims).items()
+            )
+
+        return Verdicts.first_of(
+            (conflict, Code.UNSCHEDULABLE, REASON_DISK),
+            (in_use, Code.UNSCHEDULABLE, self.handle.release.messages.read_write_once_pod_in_use),
+            explain=explain,
+        )
+
+
+# --- claims of a single pod
+
+
+def _read_write_once_pod(plugin: VolumeRestrictions, pod: Pod) -> frozenset[str] | Status:
+    """Names of the pod's claims with ReadWriteOncePod, or the status of a claim that does not exist."""
+    names: set[str] = set()
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None:
+            continue
+        name = volume.persistent_volume_claim.claim_name
+        claim = plugin.handle.snapshot.storage.claim(pod.metadata.namespace, name)
+        if claim is None:
+            key = f"{pod.metadata.namespace}/{name}"
+            return Status(
+                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+                reasons=(not_found("persistentvolumeclaim", name),),
+                findings=(ClaimNotFound(claim=key, volume=volume.name, ephemeral=False),),
+            )
+        if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+            names.add(name)
+    return frozenset(names)
+
+
+def _references(spec: PodSpec, claims: frozenset[str]) -> int:
+    return sum(
+        volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name in claims
+        for volume in spec.volumes
+    )
+
+
+def _holders(pod: Pod, nodes: NodeTable, claims: frozenset[str]) -> dict[str, int]:
+    """Claim to the row of the first running pod of the namespace that has it; free claims are absent."""
+    if not claims:
+        return {}
+    pods = nodes.pods
+    users = pods.specs.where(lambda spec: _references(spec, claims) > 0)
+    users &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace) & (pods.node >= 0)
+    holders: dict[str, int] = {}
+    for row in np.flatnonzero(users):
+        for volume in pods.specs[int(row)].volumes:
+            if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name in claims:
+                holders.setdefault(volume.persistent_volume_claim.claim_name, int(row))
+    return holders
+
+
+def _count(state: CycleState, moved: PodRows, sign: int) -> None:
+    facts = state[STATE]
+    change = facts.change.copy()
+    np.add.at(change, moved.nodes, sign * facts.references[moved.pods])
+    state[STATE] = replace(facts, change=change)
+
+
+# --- disks
+
+
+def _disk(volume: Volume) -> tuple[str, str, bool] | None:
+    """Kind, name and whether it is only read, for the kinds of disks that can conflict."""
+    if volume.gce_persistent_disk is not None:
+        return "gcePersistentDisk", volume.gce_persistent_disk.pd_name, volume.gce_persistent_disk.read_only
+    if volume.aws_elastic_block_store is not None:
+        ebs = volume.aws_elastic_block_store
+        return "awsElasticBlockStore", ebs.volume_id, ebs.read_only
+    if volume.iscsi is not None:
+        return "iscsi", volume.iscsi.iqn, volume.iscsi.read_only
+    if volume.rbd is not None:
+        return "rbd", f"{volume.rbd.pool or DEFAULT_POOL}/{volume.rbd.image}", volume.rbd.read_only
+    return None
+
+
+DEFAULT_POOL = "rbd"
+"""What the API server fills in."""
+
+
+def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:
+    """The pod's volume that is the same disk, unless both are only read; an EBS volume is never shared."""
+    mine = _disk(volume)
+    for other in spec.volumes:
+        theirs = _disk(other)
+        if mine is None or theirs is None or mine[:2] != theirs[:2]:
+            continue
+        if volume.rbd is not None and other.rbd is not None and not {*volume.rbd.monitors} & {*other.rbd.monitors}:
+            continue
+        if not (mine[2] and theirs[2]) or volume.aws_elastic_block_store is not None:
+            return other
+    return None
+
+
+def _disk_conflicts(pod: Pod, nodes: NodeTable, row: int, same_disk: BoolArray) -> tuple[Finding, ...]:
+    """Each of the pod's disks with the first pod on the node that has it."""
+    found: list[Finding] = []
+    pods = nodes.pods_on(row)
+    for volume in pod.spec.volumes:
+        mine = _disk(volume)
+        if mine is None:
+            continue
+        for holder in pods[same_disk[pods]]:
+            other = _conflict(volume, nodes.pods.specs[int(holder)])
+            theirs = _disk(other) if other is not None else None
+            if theirs is not None:
+                found.append(
+                    DiskConflict(
+                        volume=volume.name,
+                        kind=mine[0],
+                        disk=mine[1],
+                        read_only=mine[2],
+                        holder=nodes.pods.key(int(holder)),
+                        holder_read_only=theirs[2],
+                    )
+                )
+                break
+    return tuple(found)
+
+
+def _count_pods(mask: BoolArray, nodes: NodeTable) -> IntArray:
+    """(node,) how many pods of a mask (pod,) each node of the table has, its own additions and removals included."""
+    pods = nodes.pods
+    counts = np.bincount(pods.node[mask & (pods.node >= 0)], minlength=len(nodes.cluster.nodes)).astype(np.int64)
+    for change, sign in ((nodes.removed, -1), (nodes.added, +1)):
+        if change is not None:
+            np.add.at(counts, change.nodes, sign * mask[change.pods])
+    return counts[nodes.rows]
+
+
+def _zeros(count: int) -> IntArray:
+    return np.zeros(count, dtype=np.int64)

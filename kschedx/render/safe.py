@@ -1,0 +1,26 @@
+"""Text from a cluster, made harmless: what a terminal would obey or hide is shown instead."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories that move the cursor, reorder the line or take no room: controls, bidi marks, zero widths."""
+
+
+def visible(text: str) -> str:
+    """The text in one line, with each character that is not shown as itself written as an escape: `\\x1b`, `\\u202e`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    code = ord(character)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,80 @@
+"""Interned columns: `codes[row]` into `values`, so that a rule runs once per distinct value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+T = TypeVar("T")
+
+
+class Column(Generic[T]):
+    """A sequence of values in which equal ones are stored once.
+
+    `codes` is (row,) int64, an index into `values` (value,).
+    """
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, codes: IntArray, values: Sequence[T]) -> None:
+        self.codes = codes
+        self.values = values
+
+    @classmethod
+    def of(cls, rows: Iterable[T], key: Callable[[T], Hashable] | None = None) -> Column[T]:
+        """Intern `rows`, which are equal where `key` (by default the row itself) is."""
+        codes: list[int] = []
+        values: list[T] = []
+        seen: dict[Hashable, int] = {}
+        for row in rows:
+            identity: Hashable = key(row) if key else row  # type: ignore[assignment]
+            code = seen.setdefault(identity, len(values))
+            if code == len(values):
+                values.append(row)
+            codes.append(code)
+        return cls(np.array(codes, dtype=np.int64), values)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> T:
+        return self.values[self.codes[row]]
+
+    def take(self, rows: IntArray) -> Column[T]:
+        """The column of some rows; values are shared."""
+        return Column(self.codes[rows], self.values)
+
+    def where(self, rule: Callable[[T], bool]) -> BoolArray:
+        """(row,) whether `rule` holds, evaluated once for each value that occurs."""
+        truth = np.zeros(len(self.values), dtype=np.bool_)
+        for code in self._occurring():
+            truth[code] = rule(self.values[code])
+        return truth[self.codes]
+
+    def map(self, rule: Callable[[T], int]) -> IntArray:
+        """(row,) int64 `rule(value)`, evaluated once for each value that occurs."""
+        numbers = np.zeros(len(self.values), dtype=np.int64)
+        for code in self._occurring():
+            numbers[code] = rule(self.values[code])
+        return numbers[self.codes]
+
+    def _occurring(self) -> Iterable[int]:
+        # below a few values the search costs more than the rule
+        if len(self.values) <= 1:
+            return range(len(self.values) if len(self.codes) else 0)
+        return (int(code) for code in np.flatnonzero(np.bincount(self.codes, minlength=len(self.values))))
+
+
+def rows_by_group(groups: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Sort rows by group. Returns `(order, start)`: the rows of group g are `order[start[g]:start[g + 1]]`, in
+    ascending order; rows whose group is negative belong to none. `start` is (count + 1,)."""
+    order = np.argsort(groups, kind="stable")
+    start = np.searchsorted(groups[order], np.arange(count + 1))
+    return order.astype(np.int64), start.astype(np.int64)

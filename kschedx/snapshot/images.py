@@ -1,0 +1,61 @@
+"""The images that nodes report, by name."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from kschedx.api.decode import decode
+from kschedx.api.types import ContainerImage
+from kschedx.errors import InputError, Place
+from kschedx.snapshot.columns import IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageState:
+    """An image that some node holds."""
+
+    size_bytes: int
+    nodes: IntArray
+    """(holder,) rows of the nodes that report it."""
+
+
+class NodeImages:
+    """Filled node by node while a cluster is loaded, then asked for images by name.
+
+    kube-scheduler keeps one size for all nodes: what the first node that reports the image says.
+    Upstream: addNodeImageStates in pkg/scheduler/backend/cache/cache.go.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._sizes: dict[str, int] = {}
+        self._holders: dict[str, array[int]] = {}
+
+    def add(self, images: bytes) -> None:
+        """The next node's `status.images` as JSON, empty where it has none. Raises `InputError` with the field."""
+        for image in _decoded(images):
+            for name in image.names:
+                holders = self._holders.get(name)
+                if holders is None:
+                    self._sizes[name] = image.size_bytes
+                    self._holders[name] = array("q", (self._count,))
+                elif holders[-1] != self._count:
+                    holders.append(self._count)
+        self._count += 1
+
+    def state(self, name: str) -> ImageState | None:
+        """The image that nodes report under exactly this name, or None where no node does."""
+        holders = self._holders.get(name)
+        if holders is None:
+            return None
+        return ImageState(size_bytes=self._sizes[name], nodes=np.array(holders, dtype=np.int64))
+
+
+def _decoded(images: bytes) -> tuple[ContainerImage, ...]:
+    try:
+        return decode(images, tuple[ContainerImage, ...]) if images else ()
+    except InputError as error:
+        raise error.at(Place(field="status.images")) from None

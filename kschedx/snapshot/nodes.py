@@ -1,0 +1,247 @@
+"""The nodes as columns, each with the pods that run on it.
+
+A `NodeTable` can be a part of the cluster (`take`) and can differ from it by pods that were added or removed for a dry run
+(`add_pods`, `remove_pods`). Such changes are seen by the node they happen on and by no other: every node stands in a
+world of its own, so one evaluation answers "what if" for all nodes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from kschedx.api.resources import RequestOptions, node_allocatable
+from kschedx.api.types import Node, Taint
+from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.images import NodeImages
+from kschedx.snapshot.pods import PodTable, RequestTable
+from kschedx.snapshot.resources import ResourceNames
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRows:
+    """Pods placed on nodes: `pods[i]` is a row of the PodTable, `nodes[i]` a row of the whole cluster's nodes."""
+
+    pods: IntArray
+    nodes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+
+class ClusterNodes:
+    """What is fixed about the nodes of a cluster: objects, labels, taints, capacity, images."""
+
+    def __init__(self, nodes: Sequence[Node], images: NodeImages, scalars: frozenset[str] = frozenset()) -> None:
+        """`images` are those of the same nodes; `scalars` are resource names that pods ask for."""
+        self.nodes = nodes
+        self.images = images
+        self.names: tuple[str, ...] = tuple(node.metadata.name for node in nodes)
+        self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names)}
+        self.taints: Column[tuple[Taint, ...]] = Column.of(node.spec.taints for node in nodes)
+        self.unschedulable: BoolArray = np.array([node.spec.unschedulable for node in nodes], dtype=np.bool_)
+        self.declared_features: Column[tuple[str, ...]] = Column.of(node.status.declared_features for node in nodes)
+        offers = [node_allocatable(node.status.allocatable) for node in nodes]
+        self.resources = ResourceNames(scalars.union(*(amounts for amounts, _ in offers)))
+        self.allocatable: IntArray = np.array(
+            [self.resources.row(amounts) for amounts, _ in offers], dtype=np.int64
+        ).reshape(len(nodes), len(self.resources))
+        self.offers: BoolArray = np.array(
+            [[name in amounts for name in self.resources.names] for amounts, _ in offers], dtype=np.bool_
+        ).reshape(len(nodes), len(self.resources))
+        """(node, resource) whether the node's allocatable names the resource at all, be it as 0."""
+        self.allowed_pods: IntArray = np.array([pods for _, pods in offers], dtype=np.int64)
+        self._labels: dict[str, Column[str | None]] = {}
+
+    def with_nodes(self, changed: Mapping[int, Node]) -> ClusterNodes:
+        """The same nodes with some objects replaced, by row."""
+        nodes = [changed.get(row, node) for row, node in enumerate(self.nodes)]
+        return ClusterNodes(nodes, self.images, frozenset(self.resources.names))
+
+    def label(self, key: str) -> Column[str | None]:
+        """(node,) the value of a label, None where a node lacks it."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = Column.of(node.metadata.labels.get(key) for node in self.nodes)
+        return column
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeTable:
+    """Nodes as the plugins see them. All arrays have a row for each node in `rows`."""
+
+    cluster: ClusterNodes
+    pods: PodTable
+    requests: RequestTable
+    options: RequestOptions
+    rows: IntArray
+    """(node,) rows of the whole cluster's nodes that this table holds."""
+    requested: IntArray
+    """(node, resource) sum of what the pods ask for."""
+    nonzero_requested: IntArray
+    """(node, 2) cpu and memory with the defaults for pods that ask for none; scores read these."""
+    pod_count: IntArray
+    """(node,) number of pods."""
+    gone: BoolArray | None = None
+    """(pod,) the pods that were removed from the node they run on; None where none was."""
+    added: PodRows | None = None
+
+    @classmethod
+    def of(cls, cluster: ClusterNodes, pods: PodTable, options: RequestOptions) -> NodeTable:
+        """The whole cluster with the pods that run in it."""
+        requests = RequestTable.of(pods.requests(options), cluster.resources)
+        count = len(cluster.nodes)
+        running = np.flatnonzero(pods.node >= 0)
+        place = pods.node[running]
+        requested = np.zeros((count, len(cluster.resources)), dtype=np.int64)
+        nonzero = np.zeros((count, 2), dtype=np.int64)
+        np.add.at(requested, place, requests.matrix[running])
+        np.add.at(nonzero, place, requests.nonzero[running])
+        return cls(
+            cluster=cluster,
+            pods=pods,
+            requests=requests,
+            options=options,
+            rows=np.arange(count, dtype=np.int64),
+            requested=requested,
+            nonzero_requested=nonzero,
+            pod_count=np.bincount(place, minlength=count).astype(np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    # --- what is fixed about the nodes, for this table's rows
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.cluster.names[row] for row in self.rows)
+
+    @property
+    def resources(self) -> ResourceNames:
+        return self.cluster.resources
+
+    def node(self, index: int) -> Node:
+        return self.cluster.nodes[int(self.rows[index])]
+
+    def name(self, index: int) -> str:
+        return self.cluster.names[int(self.rows[index])]
+
+    @cached_property
+    def allocatable(self) -> IntArray:
+        """(node, resource) what the nodes offer."""
+        return self.cluster.allocatable[self.rows]
+
+    @cached_property
+    def offers(self) -> BoolArray:
+        """(node, resource) whether a node's allocatable names the resource."""
+        return self.cluster.offers[self.rows]
+
+    @cached_property
+    def allowed_pods(self) -> IntArray:
+        return self.cluster.allowed_pods[self.rows]
+
+    @cached_property
+    def unschedulable(self) -> BoolArray:
+        return self.cluster.unschedulable[self.rows]
+
+    @cached_property
+    def taints(self) -> Column[tuple[Taint, ...]]:
+        return self.cluster.taints.take(self.rows)
+
+    @cached_property
+    def declared_features(self) -> Column[tuple[str, ...]]:
+        return self.cluster.declared_features.take(self.rows)
+
+    def label(self, key: str) -> Column[str | None]:
+        """(node,) the value of a label, None where a node lacks it."""
+        return self.cluster.label(key).take(self.rows)
+
+    # --- the pods on them
+
+    def pods_on(self, index: int) -> IntArray:
+        """Rows of the pods on a node of this table, its own additions and removals included."""
+        row = int(self.rows[index])
+        pods = self.pods.on_node(row)
+        if self.gone is not None:
+            pods = pods[~self.gone[pods]]
+        if self.added is not None:
+            pods = np.concatenate([pods, self.added.pods[self.added.nodes == row]])
+        return pods
+
+    # --- parts and what-ifs
+
+    def take(self, indices: IntArray) -> NodeTable:
+        """The table of some of this table's nodes; `indices` count from this table's first row."""
+        return replace(
+            self,
+            rows=self.rows[indices],
+            requested=self.requested[indices],
+            nonzero_requested=self.nonzero_requested[indices],
+            pod_count=self.pod_count[indices],
+        )
+
+    @property
+    def removed(self) -> PodRows | None:
+        """The pods that were removed from the node they run on, in load order."""
+        if self.gone is None:
+            return None
+        pods = np.flatnonzero(self.gone)
+        return PodRows(pods=pods, nodes=self.pods.node[pods])
+
+    def remove_pods(self, change: PodRows) -> NodeTable:
+        """The same nodes without these pods, which run on them or were added; each node forgets only its own."""
+        added = self.added
+        running = change.pods
+        if added is not None:
+            # a pod that was added and is now removed was never there
+            running = change.pods[~np.isin(_pairs(change), _pairs(added))]
+            added = _where(added, ~np.isin(_pairs(added), _pairs(change)))
+        gone = np.zeros(len(self.pods), dtype=np.bool_) if self.gone is None else self.gone.copy()
+        gone[running] = True
+        return replace(self._counted(change, -1), gone=gone, added=added)
+
+    def add_pods(self, change: PodRows) -> NodeTable:
+        """The same nodes with these pods on them as well; each node sees only its own."""
+        gone = self.gone
+        new = change
+        if gone is not None:
+            back = gone[change.pods] & (self.pods.node[change.pods] == change.nodes)
+            gone = gone.copy()
+            gone[change.pods[back]] = False
+            new = _where(change, ~back)
+        return replace(self._counted(change, +1), gone=gone, added=_join(self.added, new))
+
+    def _counted(self, change: PodRows, sign: int) -> NodeTable:
+        position = np.full(len(self.cluster.nodes), -1, dtype=np.int64)
+        position[self.rows] = np.arange(len(self.rows))
+        place = position[change.nodes]
+        mine = place >= 0
+        place, pods = place[mine], change.pods[mine]
+        requested, nonzero, count = self.requested.copy(), self.nonzero_requested.copy(), self.pod_count.copy()
+        np.add.at(requested, place, sign * self.requests.matrix[pods])
+        np.add.at(nonzero, place, sign * self.requests.nonzero[pods])
+        np.add.at(count, place, sign)
+        return replace(self, requested=requested, nonzero_requested=nonzero, pod_count=count)
+
+
+def _pairs(change: PodRows) -> IntArray:
+    """Pod and node as one number, to compare placements."""
+    return change.pods << 32 | change.nodes
+
+
+def _where(change: PodRows, mask: BoolArray) -> PodRows:
+    return PodRows(pods=change.pods[mask], nodes=change.nodes[mask])
+
+
+def _join(first: PodRows | None, second: PodRows) -> PodRows | None:
+    if not len(second):
+        return first
+    if first is None:
+        return second
+    return PodRows(
+        pods=np.concatenate([first.pods, second.pods]), nodes=np.concatenate([first.nodes, second.nodes])
+    )

@@ -1,0 +1,169 @@
+"""Every pod of the cluster, a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from kschedx.api.resources import PodRequest, RequestOptions, pod_request
+from kschedx.api.timestamps import LATEST, nanoseconds
+from kschedx.api.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus
+from kschedx.errors import InputError, Place
+from kschedx.snapshot.columns import BoolArray, Column, IntArray, rows_by_group
+from kschedx.snapshot.resources import ResourceNames
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodTable:
+    """Pods as columns of equal length, in the order in which they were loaded.
+
+    A pod takes part in scheduling decisions about others where `node` is not negative: it has a node that exists, and
+    it has not finished.
+    """
+
+    names: Sequence[str]
+    namespaces: Column[str]
+    uids: Sequence[str]
+    labels: Column[dict[str, str]]
+    owners: Column[tuple[OwnerReference, ...]]
+    specs: Column[PodSpec]
+    statuses: Column[PodStatus]
+    """Conditions and in-place resize state; phase, start time and nomination have columns of their own."""
+    phases: Column[str]
+    start_times: Sequence[str | None]
+    creation_timestamps: Sequence[str | None]
+    deletion_timestamps: Sequence[str | None]
+    nominated_node_names: Sequence[str]
+    node_names: Column[str]
+    node: IntArray
+    """(pod,) row of the node that the pod runs on; -1 for pods without one, on an unknown one, or finished."""
+    node_count: int
+    _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, row: int) -> Pod:
+        """The pod as a typed object."""
+        return Pod(
+            metadata=ObjectMeta(
+                name=self.names[row],
+                namespace=self.namespaces[row],
+                uid=self.uids[row],
+                labels=self.labels[row],
+                owner_references=self.owners[row],
+                creation_timestamp=self.creation_timestamps[row],
+                deletion_timestamp=self.deletion_timestamps[row],
+            ),
+            spec=msgspec.structs.replace(self.specs[row], node_name=self.node_names[row]),
+            status=msgspec.structs.replace(
+                self.statuses[row],
+                phase=self.phases[row],
+                start_time=self.start_times[row],
+                nominated_node_name=self.nominated_node_names[row],
+            ),
+        )
+
+    def key(self, row: int) -> str:
+        """`namespace/name`."""
+        return f"{self.namespaces[row]}/{self.names[row]}"
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """`namespace/name` to row."""
+        return {self.key(row): row for row in range(len(self.names))}
+
+    @cached_property
+    def priorities(self) -> IntArray:
+        """(pod,) int64; 0 where none is set."""
+        return self.specs.map(lambda spec: spec.priority or 0)
+
+    @cached_property
+    def terminating(self) -> BoolArray:
+        """(pod,) whether the pod has a deletion timestamp."""
+        return np.array([bool(stamp) for stamp in self.deletion_timestamps], dtype=np.bool_)
+
+    @cached_property
+    def started(self) -> IntArray:
+        """(pod,) int64 nanoseconds since 1970 of the start, `timestamps.LATEST` for pods that have not started.
+
+        Raises `InputError` with the pod and the field where a start time is not one.
+        """
+        times: dict[str | None, int] = {None: LATEST, "": LATEST}
+        for row, text in enumerate(self.start_times):
+            if text and text not in times:
+                try:
+                    times[text] = nanoseconds(text)
+                except InputError as error:
+                    raise error.at(Place(object=f"Pod {self.key(row)}", field="status.startTime")) from None
+        return np.array([times[text] for text in self.start_times], dtype=np.int64)
+
+    @cached_property
+    def nominated(self) -> tuple[int, ...]:
+        """Rows of pods without a node that are nominated for one."""
+        return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
+
+    @cached_property
+    def pending(self) -> tuple[int, ...]:
+        """Rows of pods that wait for a node."""
+        unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
+
+    @cached_property
+    def _by_node(self) -> tuple[IntArray, IntArray]:
+        return rows_by_group(self.node, self.node_count)
+
+    def on_node(self, node: int) -> IntArray:
+        """Rows of the pods that run on a node, in load order."""
+        order, start = self._by_node
+        return order[start[node] : start[node + 1]]
+
+    @cached_property
+    def with_host_ports(self) -> IntArray:
+        """Rows of running pods that occupy host ports."""
+        return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))) & (self.node >= 0))
+
+    def requests(self, options: RequestOptions) -> Column[PodRequest]:
+        """(pod,) effective requests, computed once per distinct template and resize state."""
+        if options not in self._requests:
+            self._requests[options] = self._count_requests(options)
+        return self._requests[options]
+
+    def _count_requests(self, options: RequestOptions) -> Column[PodRequest]:
+        pairs = self.specs.codes * max(len(self.statuses.values), 1) + self.statuses.codes
+        distinct, codes = np.unique(pairs, return_inverse=True)
+        width = max(len(self.statuses.values), 1)
+        values = [
+            pod_request(self.specs.values[int(pair) // width], self.statuses.values[int(pair) % width], options)
+            for pair in distinct
+        ]
+        return Column(codes.astype(np.int64), values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTable:
+    """What each pod asks for, as arrays."""
+
+    matrix: IntArray
+    """(pod, resource) int64: milli-units of cpu, units of everything else."""
+    nonzero: IntArray
+    """(pod, 2) int64: cpu and memory with the scheduler's defaults for containers that ask for none."""
+
+    @classmethod
+    def of(cls, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
+        matrix = np.array([names.row(r.amounts) for r in requests.values], dtype=np.int64)
+        nonzero = np.array([(r.nonzero_cpu, r.nonzero_memory) for r in requests.values], dtype=np.int64)
+        if not requests.values:
+            matrix, nonzero = np.zeros((0, len(names)), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
+        return cls(matrix=matrix[requests.codes], nonzero=nonzero[requests.codes])
+
+
+def host_ports(spec: PodSpec) -> tuple[ContainerPort, ...]:
+    """The host ports that a pod occupies: those of restartable init containers, then those of its containers."""
+    sidecars = [container for container in spec.init_containers if container.is_restartable_init]
+    running = (*sidecars, *spec.containers)
+    return tuple([port for container in running for port in container.ports if port.host_port > 0])

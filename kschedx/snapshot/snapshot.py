@@ -1,0 +1,98 @@
+"""A cluster at one moment, and the same cluster with something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from kschedx.api.resources import RequestOptions
+from kschedx.api.types import (
+    Labels,
+    Node,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.storage import Storage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where a snapshot came from."""
+
+    text: str = ""
+    """File names, or what else a person would recognize it by."""
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    """Kind to number of objects that were read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Everything that scheduling reads of a cluster. Immutable: a change makes another snapshot that shares the rest."""
+
+    source: Source
+    cluster: ClusterNodes
+    pods: PodTable
+    namespaces: Mapping[str, Labels]
+    services: Sequence[Service] = ()
+    replication_controllers: Sequence[ReplicationController] = ()
+    replica_sets: Sequence[ReplicaSet] = ()
+    stateful_sets: Sequence[StatefulSet] = ()
+    disruption_budgets: Sequence[PodDisruptionBudget] = ()
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    pod_groups: Mapping[str, PodGroup] = field(default_factory=dict)
+    """`namespace/name` to pod group."""
+    workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
+    """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
+    device_class_of_resource: Mapping[str, str] = field(default_factory=dict)
+    """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it themselves."""
+    storage: Storage = field(default_factory=Storage)
+    _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Snapshot:
+        """A snapshot of Kubernetes manifests as dicts. Raises `InputError` where one cannot be read."""
+        from kschedx.snapshot.build import SnapshotBuilder  # it builds this class
+
+        builder = SnapshotBuilder()
+        builder.add_objects(list(objects))
+        return builder.finish()
+
+    def nodes(self, options: RequestOptions) -> NodeTable:
+        """All nodes with the pods that run on them; requests are counted as `options` says."""
+        table = self._tables.get(options)
+        if table is None:
+            table = self._tables[options] = NodeTable.of(self.cluster, self.pods, options)
+        return table
+
+    @cached_property
+    def orphans(self) -> tuple[int, ...]:
+        """Rows of unfinished pods that name a node which the snapshot does not hold."""
+        named = self.pods.node_names.where(bool)
+        unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        return tuple(int(row) for row in np.flatnonzero(named & unfinished & (self.pods.node < 0)))
+
+    # --- what if
+
+    def without_pods(self, rows: Iterable[int]) -> Snapshot:
+        """The cluster after these pods have been deleted; their rows stay, but they run nowhere and wait for nothing."""
+        gone = np.fromiter(rows, dtype=np.int64)
+        node = self.pods.node.copy()
+        node[gone] = -1
+        nominated = list(self.pods.nominated_node_names)
+        for row in gone:
+            nominated[row] = ""
+        return replace(self, pods=replace(self.pods, node=node, nominated_node_names=nominated), _tables={})
+
+    def with_nodes(self, changed: Mapping[int, Node]) -> Snapshot:
+        """The cluster with some nodes' objects replaced, by row; names stay."""
+        return replace(self, cluster=self.cluster.with_nodes(changed), _tables={})

@@ -1,0 +1,54 @@
+"""Files of other tools: what they look like, so that the error can say so."""
+
+from __future__ import annotations
+
+import re
+
+_MAGIC = (
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
+    (b"\xfd7zXZ\x00", "xz-compressed data"),
+    (b"BZh", "bzip2-compressed data"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x7fELF", "a program"),
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "an image"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"k8s\x00", "Kubernetes protobuf"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+)
+_TEXT = (
+    (re.compile(rb"\A(?:\s*#.*\n)*\s*(?:FROM|ARG)\s+\S+", re.ASCII), "a Dockerfile"),
+    (re.compile(rb"\A#!"), "a script"),
+    (re.compile(rb"\A\s*<[!?a-zA-Z]"), "XML or HTML"),
+    (re.compile(rb"\A-----BEGIN "), "a key or certificate"),
+    (re.compile(rb"\A\s*(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
+    (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl"),
+    (re.compile(rb"\AName: {2,}.*\n"), "the output of `kubectl describe`"),
+    (re.compile(rb"^services:\s*$", re.MULTILINE), "a Docker Compose file"),
+    (re.compile(rb"\A(?:\s*[#;].*\n)*\s*\[[\w.\" -]+\]\s*\n\s*[\w.-]+ *="), "a TOML or INI file"),
+)
+_TEMPLATE = re.compile(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
+
+ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
+
+
+def binary(head: bytes) -> str:
+    """What data looks like that cannot be YAML or JSON; empty if it may be. `head`: the first 512 bytes or more."""
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    return "binary data" if b"\0" in head else ""
+
+
+def text(content: bytes) -> str:
+    """What a text looks like that is no manifest; empty if unknown."""
+    return next((name for pattern, name in _TEXT if pattern.search(content)), "")
+
+
+def template_line(content: bytes) -> int | None:
+    """The first line with a Go template's action, as in the templates of a Helm chart."""
+    match = _TEMPLATE.search(content)
+    return content.count(b"\n", 0, match.start()) + 1 if match else None

@@ -1,0 +1,122 @@
+"""Lists in lists: `kind: List`, and the typed ones (`PodList`) whose items do not repeat their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from kschedx.errors import InputError, Place
+
+MAX_NESTING = 20
+"""Lists inside lists; nobody writes more than two."""
+
+
+class _Peek(Struct, rename="camel"):
+    """What tells an object from a list."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    items: Raw | UnsetType = UNSET
+
+    @property
+    def is_list(self) -> bool:
+        return (self.kind or "").endswith("List") and self.items is not UNSET
+
+
+class ItemError(InputError):
+    """An item of the list is no Kubernetes object; `index` is its position in the outermost list."""
+
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flat:
+    """The objects of a document."""
+
+    items: bytes | memoryview
+    """A JSON array."""
+    indexes: tuple[int | None, ...]
+    """For each object its position in the outermost list; None for a document that is no list."""
+
+
+def is_plain_object(text: bytes | memoryview) -> bool:
+    """The object says its kind and is no list."""
+    peek = _peek(text, index=None)
+    return peek.kind is not None and peek.kind != "" and not peek.kind.endswith("List")
+
+
+def flatten(document: bytes | memoryview) -> Flat:
+    """The objects of a JSON document: itself, or its items where it is a list or an array.
+
+    Raises ItemError for what is no object or does not say its kind.
+    """
+    if bytes(document[:1]) == b"[":
+        listed: bytes | memoryview = document
+        peek = _Peek(kind="List")
+    else:
+        peek = _peek(document, index=None)
+        if not peek.is_list:
+            if not peek.kind:
+                raise _no_kind(None)
+            return Flat(items=b"".join((b"[", document, b"]")), indexes=(None,))
+        assert peek.items is not UNSET
+        listed = memoryview(peek.items)
+    raws = _raws(listed)
+    found = list(_flat(raws, peek))
+    if len(found) == len(raws) and all(text is raw for (text, _), raw in zip(found, raws, strict=True)):
+        return Flat(items=b"[]" if bytes(listed) == b"null" else listed, indexes=tuple(range(len(raws))))
+    items = b"".join((b"[", b",".join(text for text, _ in found), b"]"))
+    return Flat(items=items, indexes=tuple(index for _, index in found))
+
+
+def _flat(raws: list[Raw], of: _Peek, index: int | None = None, depth: int = 1) -> Iterator[tuple[Raw | bytes, int]]:
+    if depth > MAX_NESTING:
+        raise InputError(f"lists nested more than {MAX_NESTING} deep")
+    for number, raw in enumerate(raws):
+        outermost = number if index is None else index
+        item = _peek(raw, index=outermost)
+        if item.is_list:
+            assert item.items is not UNSET
+            yield from _flat(_raws(item.items), item, outermost, depth + 1)
+        elif item.kind:
+            yield raw, outermost
+        elif of.kind in (None, "", "List"):
+            raise _no_kind(outermost)
+        else:
+            yield _with_kind(raw, of, item), outermost
+
+
+def _with_kind(raw: Raw, of: _Peek, item: _Peek) -> bytes:
+    """The item of a `PodList` as the Pod that it is."""
+    assert of.kind is not None
+    fields = {"apiVersion": item.api_version or of.api_version or "", "kind": of.kind.removesuffix("List")}
+    # for a field that is written twice, decoders take the later one: what the item has as null must go
+    body = {key: value for key, value in msgspec.json.decode(raw, type=dict[str, Raw]).items() if key not in fields}
+    return msgspec.json.encode({**fields, **body})
+
+
+def _raws(text: Raw | bytes | memoryview) -> list[Raw]:
+    try:
+        return msgspec.json.decode(text, type=list[Raw] | None) or []
+    except msgspec.ValidationError:
+        raise InputError("not an array", place=Place(field="items")) from None
+
+
+def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> _Peek:
+    try:
+        return msgspec.json.decode(text, type=_Peek)
+    except msgspec.ValidationError as error:
+        problem = str(error).partition(" - at ")
+        what = "kind and apiVersion are strings" if problem[1] else "not an object"
+        found = ItemError(f"{what}, so this is no Kubernetes object")
+        found.index = index
+        raise found from None
+
+
+def _no_kind(index: int | None) -> ItemError:
+    error = ItemError('no "kind", so this is no Kubernetes object')
+    error.index = index
+    return error

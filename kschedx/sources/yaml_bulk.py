@@ -1,0 +1,224 @@
+"""YAML dumps of many megabytes, by rapidyaml where its reading is known to be kubectl's.
+
+rapidyaml is many times as fast as pyyaml, but reads plain scalars by YAML 1.2, does not mind a key that is written
+twice, and writes JSON in which an unquoted `yes` looks like a quoted one. So every piece of text is examined: it is
+taken if nothing in it can be read in two ways, and otherwise read again by `yaml_text`, item by item.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from kschedx.errors import InputError, Place
+from kschedx.sources.batch import Batch, ListedOrigin, Spot
+from kschedx.sources.lists import Flat, ItemError, flatten
+from kschedx.sources.ryml_json import to_json
+from kschedx.sources.yaml_scalars import as_number, resolve
+from kschedx.sources.yaml_text import Text, Value, load, split
+
+SMALL = 256 << 10
+"""Bytes; below this pyyaml is quick enough, and knows every line."""
+PIECE = 1 << 20
+
+_ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
+_INDICATOR = re.compile(rb"[&*!@`](?<=[\s\[{,:?-].)(?![\s&=])")
+"""Where an anchor, an alias or a tag may begin."""
+_SEEN_DIFFERENTLY = (b"\t", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\n...", b"\n%", b"<<")
+"""Line ends and blanks, markers and merge keys, on which the two parsers differ."""
+_AMBIGUOUS = re.compile(
+    rb'"(?=[-+.0-9~yYnNoOTF])('
+    rb"y(?:es)?|Y(?:es|ES)?|no?|N(?:o|O|ull|ULL)?|on|O(?:n|N|ff|FF)|off|T(?:rue|RUE)|F(?:alse|ALSE)|~"
+    rb"|[-+]?(?:0[0-9xXoObB_][0-9a-fA-F_]*|[0-9.][0-9._]*_[0-9_.eE+-]*|\.(?:inf|Inf|INF|nan|NaN|NAN))"
+    rb')"'
+)
+"""Strings in rapidyaml's JSON that may be no strings to kubectl, if they are not quoted in the YAML.
+
+The order matters to speed: most strings are done with at the first character.
+"""
+_NOT_FINITE = re.compile(rb"[-+]?\.(?:inf|nan)", re.IGNORECASE)
+"""What rapidyaml makes of plain texts such as `infinity`."""
+
+_decoder = msgspec.json.Decoder(float_hook=lambda text: as_number(float(text)))
+
+
+def read(data: bytes, *, source: str) -> Iterator[Batch]:
+    """The objects of a YAML text, in a batch per document, or several for a long list."""
+    for document in split(data, source=source):
+        pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
+        if pieces is not None:
+            yield from _list(document, pieces, source)
+            continue
+        value = _bulk(document.text) if len(data) > SMALL else None
+        if isinstance(value, dict) and not str(value.get("kind")).endswith("List"):
+            spot = Spot(document=document.number, line=_first_line(document))
+            origin = ListedOrigin(source=source, spots=(spot,))
+            yield Batch(items=_flatten(value, (), document, spot, source).items, origin=origin)
+        else:
+            yield from _exactly(document, source)
+
+
+def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
+    """The document by `yaml_text`, without the first `skip` items of its list."""
+    read = load(document, source=source)
+    if read is None:
+        return
+    value = read.value
+    if skip and isinstance(value, dict):
+        value = {**value, "items": cast(list[Value], value["items"])[skip:]}
+    lines = read.item_lines[skip:]
+    spot = Spot(document=document.number, line=read.line)
+    if not isinstance(value, dict | list):
+        raise InputError(
+            "text, and no Kubernetes object", place=Place(source=source, document=spot.document, line=spot.line)
+        )
+    flat = _flatten(value, lines, document, spot, source)
+    yield _batch(flat, lines, document, spot, source, skip)
+
+
+def _batch(flat: Flat, lines: tuple[int, ...], document: Text, spot: Spot, source: str, skip: int = 0) -> Batch:
+    spots = tuple(
+        spot if index is None else Spot(document=document.number, line=lines[index], index=index + skip)
+        for index in flat.indexes
+    )
+    return Batch(items=flat.items, origin=ListedOrigin(source=source, spots=spots))
+
+
+def _flatten(value: Value, lines: tuple[int, ...], document: Text, spot: Spot, source: str) -> Flat:
+    place = Place(source=source, document=document.number, line=spot.line)
+    try:
+        return flatten(msgspec.json.encode(value))
+    except ItemError as error:
+        index = error.index
+        raise error.at(place if index is None else Place(source=source, line=lines[index])) from None
+    except InputError as error:
+        raise error.at(place) from None
+    except RecursionError:
+        raise InputError("nested too deeply", place=place) from None
+
+
+def _first_line(document: Text) -> int:
+    """The line of the first key."""
+    match = re.match(rb"(?:[ \t]*(?:#.*)?\n)*", document.text)
+    return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pieces:
+    """A document that is a list, cut between its items.
+
+    In block style an item begins with a dash at the list's indentation, and nothing inside of it does but a line of a
+    quoted text; a cut there leaves the quotes open, and the piece is no YAML.
+    """
+
+    api_version: Value
+    kind: Value
+    starts: tuple[int, ...]
+    """Where each item begins, and where the last one ends."""
+
+    @classmethod
+    def of(cls, document: Text, source: str) -> _Pieces | None:
+        text = document.text
+        match = _ITEMS.search(text)
+        if match is None:
+            return None
+        dash = b"\n" + match[1] + b"- "
+        last = text.rfind(dash, match.start(1) - 1)
+        indent = len(match[1])
+        tail = re.compile(rb"\n {0,%d}[^\s#]" % (indent - 1) if indent else rb"\n[^\s#-]").search(text, last + 1)
+        end = tail.start() + 1 if tail else len(text)
+        around = b"".join((text[: match.start()], b"items: []\n", text[end:]))
+        try:
+            head = load(Text(text=around, number=document.number, line=document.line), source=source)
+        except InputError:
+            return None
+        if head is None or not isinstance(head.value, dict) or head.value.get("items") != []:
+            return None
+        kind = head.value.get("kind")
+        if not isinstance(kind, str) or not kind.endswith("List"):
+            return None
+        starts = re.finditer(re.escape(dash), text[:end])
+        first = match.start(1)
+        return cls(
+            api_version=head.value.get("apiVersion"),
+            kind=kind,
+            starts=(*(found.start() + 1 for found in starts if found.start() + 1 >= first), end),
+        )
+
+
+def _list(document: Text, pieces: _Pieces, source: str) -> Iterator[Batch]:
+    """The items of a long list, about `PIECE` bytes at a time."""
+    starts, text = pieces.starts, document.text
+    spot = Spot(document=document.number, line=document.line)
+    line, counted, done = document.line, 0, 0
+    while done < len(starts) - 1:
+        upto = done + 1
+        while upto < len(starts) - 1 and starts[upto + 1] - starts[done] <= PIECE:
+            upto += 1
+        items = _items(document, starts[done : upto + 1], source)
+        if items is None:
+            # the text was cut at a wrong place, or an alias reaches further, or it is no YAML
+            yield from _exactly(document, source, skip=done)
+            return
+        lines = []
+        for start in starts[done:upto]:
+            line += text.count(b"\n", counted, start)
+            counted = start
+            lines.append(line)
+        value: dict[str, Value] = {"apiVersion": pieces.api_version, "kind": pieces.kind, "items": items}
+        flat = _flatten(value, tuple(lines), document, spot, source)
+        yield _batch(flat, tuple(lines), document, spot, source)
+        done = upto
+
+
+def _items(document: Text, starts: tuple[int, ...], source: str) -> list[Value] | None:
+    """The items that begin at these places of the text; None if they are no items by themselves."""
+    together = _bulk(document.text[starts[0] : starts[-1]])
+    if isinstance(together, list) and len(together) == len(starts) - 1:
+        return together
+    items: list[Value] = []
+    for start, end in itertools.pairwise(starts):
+        text = document.text[start:end]
+        item = _bulk(text)
+        if not isinstance(item, list):
+            try:
+                read = load(Text(text=text, number=document.number, line=1), source=source)
+            except InputError:
+                return None
+            item = read.value if read else None
+        if not isinstance(item, list) or len(item) != 1:
+            return None
+        items += item
+    return items
+
+
+def _bulk(text: bytes) -> Value:
+    """What rapidyaml reads; None where that may be something else than kubectl's reading."""
+    if any(mark in text for mark in _SEEN_DIFFERENTLY) or _INDICATOR.search(text):
+        return None
+    try:
+        compact = msgspec.json.format(to_json(text), indent=-1)
+        value = cast(Value, _decoder.decode(compact))
+        # not so if a key is written twice, or a number is written as kubectl would not
+        if msgspec.json.encode(value) != compact:
+            return None
+    except (ValueError, RecursionError):
+        return None
+    words = set(_AMBIGUOUS.findall(compact))
+    return None if any(_may_be_no_string(word, text) for word in words) else value
+
+
+def _may_be_no_string(word: bytes, text: bytes) -> bool:
+    """The word is no string where it is not quoted, and stands somewhere in `text` without quotes."""
+    if _NOT_FINITE.fullmatch(word):
+        return True
+    if isinstance(resolve(word.decode()), str):
+        return False
+    # the pattern begins with the word, and only then looks back: so the search is fast
+    literal = re.escape(word)
+    return re.search(literal + rb"(?<![^\s\[{,]" + literal + rb")(?![^\s,\]}:])", text) is not None

@@ -1,0 +1,107 @@
+"""Which priority admission gives to a pod."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.admission import priority_conflicts, resolve_priority
+from kschedx.api.types import ObjectMeta, PodSpec, PriorityClass
+from kschedx.errors import InputError
+
+
+def priority_class(name: str, value: int, policy: str | None = None, *, default: bool = False) -> PriorityClass:
+    return PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=policy, global_default=default)
+
+
+def by_name(*classes: PriorityClass) -> dict[str, PriorityClass]:
+    return {one.metadata.name: one for one in classes}
+
+
+HIGH = priority_class("high", 1000)
+POLITE = priority_class("polite", 500, "Never")
+USUAL = priority_class("usual", 10, default=True)
+LOW = priority_class("low", -5, default=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "classes", "resolved"),
+    [
+        pytest.param(PodSpec(), by_name(HIGH), ("", 0, "PreemptLowerPriority"), id="no class"),
+        pytest.param(PodSpec(), by_name(HIGH, USUAL), ("usual", 10, "PreemptLowerPriority"), id="the global default"),
+        pytest.param(PodSpec(), by_name(USUAL, LOW), ("low", -5, "PreemptLowerPriority"), id="the lower of two"),
+        pytest.param(
+            PodSpec(priority_class_name="high"),
+            by_name(HIGH, USUAL),
+            ("high", 1000, "PreemptLowerPriority"),
+            id="named",
+        ),
+        pytest.param(PodSpec(priority_class_name="polite"), by_name(POLITE), ("polite", 500, "Never"), id="its policy"),
+        pytest.param(
+            PodSpec(priority_class_name="polite", preemption_policy="Never"),
+            by_name(POLITE),
+            ("polite", 500, "Never"),
+            id="the same policy as its class",
+        ),
+        pytest.param(
+            PodSpec(priority_class_name="system-node-critical"),
+            {},
+            ("system-node-critical", 2_000_001_000, "PreemptLowerPriority"),
+            id="built in, most critical",
+        ),
+        pytest.param(
+            PodSpec(priority_class_name="system-cluster-critical"),
+            {},
+            ("system-cluster-critical", 2_000_000_000, "PreemptLowerPriority"),
+            id="built in",
+        ),
+    ],
+)
+def test_priority_comes_from_the_class(
+    spec: PodSpec, classes: dict[str, PriorityClass], resolved: tuple[str, int, str]
+) -> None:
+    after = resolve_priority(spec, classes)
+
+    assert (after.priority_class_name, after.priority, after.preemption_policy) == resolved
+    assert not list(priority_conflicts(after, classes))
+
+
+@pytest.mark.parametrize("spec", [PodSpec(priority=0), PodSpec(priority=7, priority_class_name="gone")])
+def test_a_pod_that_was_admitted_stays_as_it_is(spec: PodSpec) -> None:
+    assert resolve_priority(spec, by_name(USUAL)) is spec
+
+
+def test_an_unknown_class_is_an_error_with_the_nearest_name() -> None:
+    spec = PodSpec(priority_class_name="hihg")
+
+    with pytest.raises(InputError) as caught:
+        resolve_priority(spec, by_name(HIGH, USUAL))
+    expected = 'spec.priorityClassName: no PriorityClass with name hihg was found (did you mean "high"?)'
+    assert str(caught.value) == expected
+    assert [str(error) for error in priority_conflicts(spec, by_name(HIGH, USUAL))] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("spec", "conflict"),
+    [
+        (
+            PodSpec(priority_class_name="high", priority=5),
+            ("spec.priority", "the integer value of priority (5)", "1000"),
+        ),
+        (
+            PodSpec(priority_class_name="high", priority=1000, preemption_policy="Never"),
+            ("spec.preemptionPolicy", "the string value of PreemptionPolicy (Never)", "PreemptLowerPriority"),
+        ),
+    ],
+)
+def test_what_contradicts_the_class(spec: PodSpec, conflict: tuple[str, str, str]) -> None:
+    field, given, computed = conflict
+    message = (
+        f"{field}: {given} must not be provided in pod spec; "
+        f"priority admission controller computed {computed} from the given PriorityClass name"
+    )
+    assert [str(error) for error in priority_conflicts(spec, by_name(HIGH))] == [message]
+
+
+def test_a_policy_that_no_class_gives_is_an_error() -> None:
+    with pytest.raises(InputError, match="computed PreemptLowerPriority"):
+        resolve_priority(PodSpec(preemption_policy="Never"), {})

@@ -1,0 +1,105 @@
+"""Short ways to write a cluster, and to ask what the framework decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kschedx.framework.config import load_profiles
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.runtime import Framework
+from kschedx.framework.schedule import schedule
+from kschedx.releases import resolve
+from kschedx.snapshot.snapshot import Snapshot
+
+Manifest = dict[str, object]
+
+
+def taint(text: str) -> Manifest:
+    """`key=value:effect` or `key:effect`, as kubectl writes it."""
+    rest, _, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def node(
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[str] = (),
+    allocatable: Mapping[str, str] | None = None,
+    **spec: object,
+) -> Manifest:
+    """A node; `allocatable` is roomy unless it is given."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": dict(labels or {})},
+        "spec": {"taints": [taint(text) for text in taints], **spec},
+        "status": {"allocatable": dict(allocatable or {"cpu": "64", "memory": "256Gi", "pods": "110"})},
+    }
+
+
+def pod(
+    name: str,
+    *,
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    on: str | None = None,
+    metadata: Mapping[str, object] | None = None,
+    status: Mapping[str, object] | None = None,
+    spec: Mapping[str, object] | None = None,
+    **more_spec: object,
+) -> Manifest:
+    """A pod, pending unless it runs `on` a node; further keywords are fields of its spec, under their own names."""
+    placed: Manifest = {"nodeName": on} if on is not None else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"{namespace}/{name}",
+            "labels": dict(labels or {}),
+            **(metadata or {}),
+        },
+        "spec": {"containers": [{"name": "main"}], **placed, **(spec or {}), **more_spec},
+        "status": dict(status or {}),
+    }
+
+
+def only(plugin: str, args: Mapping[str, object] | None = None) -> Manifest:
+    """A configuration in which one plugin decides alone."""
+    enabled = [{"name": name} for name in ("PrioritySort", plugin, "DefaultBinder")]
+    profile: Manifest = {"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}}
+    if args is not None:
+        profile["pluginConfig"] = [{"name": plugin, "args": dict(args)}]
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+
+
+def framework(
+    objects: Iterable[Mapping[str, object]],
+    config: Mapping[str, object] | None = None,
+    gates: Mapping[str, bool] | None = None,
+    scheduler_name: str = "default-scheduler",
+) -> Framework:
+    """A profile on a cluster, to call single plugins."""
+    release = resolve(feature_gates=gates)
+    loaded = load_profiles(config, release)
+    return Framework(loaded.profile_for(scheduler_name), loaded, Snapshot.from_objects(list(objects)), release)
+
+
+def evaluate(
+    objects: Iterable[Mapping[str, object]],
+    pod_key: str,
+    config: Mapping[str, object] | None = None,
+    gates: Mapping[str, bool] | None = None,
+) -> Cycle:
+    """The whole cycle of a pod, `namespace/name`, that is among the objects."""
+    objects = list(objects)
+    pods = Snapshot.from_objects(objects).pods
+    chosen = pods[pods.rows[pod_key]]
+    return schedule(framework(objects, config, gates, chosen.spec.scheduler_name), chosen)

@@ -1,0 +1,127 @@
+"""Releases as data: gates resolve as kube-scheduler's --feature-gates, and the tables of a release fit each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.errors import ConfigError
+from kschedx.releases import PLACEMENT_POINTS, POINTS, VERSIONS, resolve
+from kschedx.releases.feature_gates import DEPENDENCIES, HISTORY
+from kschedx.releases.gates import specs
+
+SPECS = specs("1.36")
+
+
+@pytest.mark.parametrize("version", [None, "1.36", "v1.36", "1.36.2", "v1.36.2-gke.100", "1.36+"])
+def test_a_release_is_known_by_its_minor_version(version: str | None) -> None:
+    assert resolve(version).version == "1.36"
+
+
+@pytest.mark.parametrize("version", ["", "1", "1.360", "1.3", "136", "1.36x", "latest", "x1.36", "\u0661.36"])
+def test_an_unknown_release_is_refused_with_those_that_are_known(version: str) -> None:
+    with pytest.raises(ConfigError, match=r"unknown Kubernetes release .*known releases: 1\.36"):
+        resolve(version)
+
+
+@pytest.mark.parametrize(
+    ("gate", "default"),
+    [
+        ("NodeDeclaredFeatures", True),
+        ("DRAExtendedResource", True),
+        ("DynamicResourceAllocation", True),
+        ("PodLevelResources", True),
+        ("SchedulerAsyncPreemption", True),
+        ("TaintTolerationComparisonOperators", False),
+        ("GangScheduling", False),
+        ("StorageCapacityScoring", False),
+        ("VolumeLimitScaling", False),
+        ("SeparateCacheWatchRPC", False),
+    ],
+)
+def test_defaults_of_1_36(gate: str, default: bool) -> None:
+    assert resolve().enabled(gate) is default
+
+
+@pytest.mark.parametrize(
+    ("gates", "message"),
+    [
+        ({"NodeDeclaredFeature": True}, 'unrecognized feature gate: "NodeDeclaredFeature" (did you mean "NodeDeclared'),
+        ({"Zzz": True}, 'unrecognized feature gate: "Zzz" (240 gates exist in Kubernetes 1.36)'),
+        (
+            {"DynamicResourceAllocation": False},
+            "cannot set feature gate DynamicResourceAllocation to false, feature is locked to true",
+        ),
+        (
+            {"SeparateCacheWatchRPC": True},
+            "cannot set feature gate SeparateCacheWatchRPC to true, feature is locked to",
+        ),
+        (
+            {"GangScheduling": True},
+            (
+                "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload] "
+                "(turn GangScheduling off as well, or GenericWorkload on)"
+            ),
+        ),
+    ],
+)
+def test_gates_that_are_refused(gates: dict[str, bool], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve(feature_gates=gates)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "gates",
+    [{"DynamicResourceAllocation": True}, {"GangScheduling": True, "GenericWorkload": True}, {"AllAlpha": False}],
+)
+def test_gates_that_are_accepted(gates: dict[str, bool]) -> None:
+    release = resolve(feature_gates=gates)
+    assert all(release.enabled(gate) is value for gate, value in gates.items() if gate in SPECS)
+
+
+@pytest.mark.parametrize(("group", "stage"), [("AllAlpha", "alpha"), ("AllBeta", "beta")])
+@pytest.mark.parametrize("value", [True, False])
+def test_a_group_sets_its_stage_and_nothing_else(group: str, stage: str, value: bool) -> None:
+    gates = resolve(feature_gates={group: value}).gates
+    assert {gate for gate, spec in SPECS.items() if spec.stage == stage and gates[gate] is not value} == set()
+    assert all(gates[gate] is spec.default for gate, spec in SPECS.items() if spec.stage in ("GA", "deprecated"))
+
+
+def test_a_gate_by_name_counts_before_its_group() -> None:
+    release = resolve(feature_gates={"AllBeta": False, "NodeDeclaredFeatures": True})
+    assert release.enabled("NodeDeclaredFeatures")
+    assert not release.enabled("PodLevelResources")
+
+
+@given(st.dictionaries(st.sampled_from([gate for gate, spec in SPECS.items() if not spec.locked]), st.booleans()))
+def test_gates_resolve_to_what_was_asked_or_are_refused_for_a_dependency(wanted: dict[str, bool]) -> None:
+    expected = {gate: wanted.get(gate, spec.default) for gate, spec in SPECS.items()}
+    if all(expected[need] for gate, needs in DEPENDENCIES.items() if expected[gate] for need in needs):
+        assert resolve(feature_gates=wanted).gates == expected
+    else:
+        with pytest.raises(ConfigError, match="depends on features that are disabled"):
+            resolve(feature_gates=wanted)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_tables_of_a_release_fit_each_other(version: str) -> None:
+    release = resolve(version)
+    assert {plugin.name for plugin in release.default_plugins} <= release.plugin_points.keys()
+    assert set(POINTS + PLACEMENT_POINTS) >= set().union(*release.plugin_points.values())
+    assert not set(release.removed_plugins) & release.plugin_points.keys()
+    assert all("score" in release.plugin_points[p.name] for p in release.default_plugins if p.weight)
+
+
+def test_stages_only_move_forward() -> None:
+    order = ["alpha", "beta", "GA", "deprecated"]
+    for gate, history in HISTORY.items():
+        entries = [entry.split() for entry in history.split(", ")]
+        assert [e[1] for e in entries] == sorted((e[1] for e in entries), key=order.index), gate
+        versions = [tuple(map(int, e[0].split("."))) for e in entries]
+        assert versions == sorted(set(versions)), gate
+
+
+def test_dependencies_are_gates() -> None:
+    assert {name for gate, needs in DEPENDENCIES.items() for name in (gate, *needs)} <= HISTORY.keys()

@@ -1,0 +1,227 @@
+"""Imports point one way, and what is slow to import is not imported early."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "kschedx"
+
+# The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
+# A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
+TOP = "kschedx"
+CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "api": set(),
+    "releases": set(),
+    "findings": {"api"},
+    "sources": {"api"},
+    "snapshot": {"api", "findings"},
+    "framework": {"api", "findings", "snapshot", "releases"},
+    "plugins": {"api", "findings", "snapshot", "framework", "releases"},
+    "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
+    "render": CORE | {"releases"},
+    TOP: CORE | {"releases", "sources"},
+    "cli": CORE | {"releases", "sources", "render", TOP},
+    "__main__": {"cli"},
+}
+
+# Who may import a third party's package at all. Findings hold plain values, so numpy ends below them.
+ONLY_IN = {
+    "typer": {"cli"},
+    "rich": {"cli", "render"},
+    "numpy": {"snapshot", "framework", "plugins", "explain"},
+}
+
+# Start-up is felt at every call, so these are imported inside the functions that need them.
+NEVER_AT_MODULE_LEVEL = {"kubernetes", "jsonschema", "yaml", "ryml"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One imported module, as written: `from kschedx.api import pods` names `kschedx.api.pods`."""
+
+    path: Path
+    line: int
+    module: str
+    at_start: bool
+    """It runs when the module is imported: outside of functions and of `if TYPE_CHECKING`."""
+
+    @property
+    def distribution(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def target(self) -> str:
+        """The part of kschedx that is imported."""
+        return part_of_module(self.module)
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}: imports {self.module}"
+
+
+def part_of_module(module: str) -> str:
+    name = [*module.split("."), ""][1]
+    is_part = name and ((PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file())
+    return name if is_part else TOP
+
+
+def part_of_file(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return TOP if first == "__init__" else first
+
+
+def type_checking(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in {getattr(test, "id", ""), getattr(test, "attr", "")}
+
+
+def imports_below(path: Path, node: ast.AST, at_start: bool = True) -> Iterator[Import]:
+    match node:
+        case ast.Import(names=names, lineno=line):
+            for alias in names:
+                yield Import(path=path, line=line, module=alias.name, at_start=at_start)
+            return
+        case ast.ImportFrom(module=str(module), names=names, level=0, lineno=line):
+            for alias in names:
+                yield Import(path=path, line=line, module=f"{module}.{alias.name}", at_start=at_start)
+            return
+        case ast.ImportFrom(lineno=line):
+            raise AssertionError(f"{path}:{line}: a relative import")
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            at_start = False
+        case ast.If(test=test, body=body, orelse=orelse) if type_checking(test):
+            for statement in body:
+                yield from imports_below(path, statement, at_start=False)
+            for statement in orelse:
+                yield from imports_below(path, statement, at_start)
+            return
+    for child in ast.iter_child_nodes(node):
+        yield from imports_below(path, child, at_start)
+
+
+def imports_of(path: Path) -> list[Import]:
+    return list(imports_below(path, ast.parse(path.read_text(encoding="utf-8"), str(path))))
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+IMPORTS = {path: imports_of(path) for path in FILES}
+
+
+def listed(found: Iterator[Import]) -> str:
+    return "\n".join(map(str, found))
+
+
+def test_every_part_has_its_place() -> None:
+    assert {part_of_file(path) for path in FILES} <= set(MAY_IMPORT)
+
+
+def test_the_order_has_no_cycle() -> None:
+    placed: set[str] = set()
+    while waiting := set(MAY_IMPORT) - placed:
+        ready = {part for part in waiting if MAY_IMPORT[part] <= placed}
+        assert ready, f"each of {sorted(waiting)} waits for another"
+        placed |= ready
+
+
+def test_imports_point_one_way() -> None:
+    wrong = (
+        found
+        for path, imports in IMPORTS.items()
+        for found in imports
+        if found.distribution == TOP
+        and found.target not in MAY_IMPORT[part_of_file(path)] | {part_of_file(path), "errors"}
+    )
+    assert not (text := listed(wrong)), f"against the direction of imports:\n{text}"
+
+
+@pytest.mark.parametrize("package", sorted(ONLY_IN))
+def test_only_its_layer_imports(package: str) -> None:
+    wrong = (
+        found
+        for path, imports in IMPORTS.items()
+        for found in imports
+        if found.distribution == package and part_of_file(path) not in ONLY_IN[package]
+    )
+    assert not (text := listed(wrong)), f"{package} belongs in {sorted(ONLY_IN[package])} alone:\n{text}"
+
+
+def test_slow_packages_are_imported_inside_functions() -> None:
+    wrong = (
+        found
+        for imports in IMPORTS.values()
+        for found in imports
+        if found.at_start and found.distribution in NEVER_AT_MODULE_LEVEL
+    )
+    assert not (text := listed(wrong)), f"import these where they are used:\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("module", "part"),
+    [
+        ("kschedx", TOP),
+        ("kschedx.__version__", TOP),
+        ("kschedx.errors.InputError", "errors"),
+        ("kschedx.api", "api"),
+        ("kschedx.api.types.Pod", "api"),
+    ],
+)
+def test_the_part_of_an_import(module: str, part: str) -> None:
+    assert part_of_module(module) == part
+
+
+def test_imports_are_read_where_they_stand() -> None:
+    source = """
+import json, yaml.parser
+if TYPE_CHECKING:
+    import rich
+else:
+    import numpy
+try:
+    from kschedx.api import quantity
+except ImportError:
+    pass
+class C:
+    import typer
+    def method(self):
+        from kubernetes import client
+"""
+    found = imports_below(PACKAGE / "cli" / "x.py", ast.parse(source))
+    assert [(each.module, each.at_start) for each in found] == [
+        ("json", True),
+        ("yaml.parser", True),
+        ("rich", False),
+        ("numpy", True),
+        ("kschedx.api.quantity", True),
+        ("typer", True),
+        ("kubernetes.client", False),
+    ]
+
+
+START = """
+import json, sys
+sys.argv = ["kschedx", "--version"]
+from kschedx.cli import main
+try:
+    status = main()
+except SystemExit as end:
+    status = end.code
+print(json.dumps([status or 0, sorted({module.partition(".")[0] for module in sys.modules})]))
+"""
+
+
+def test_start_up_imports_nothing_slow() -> None:
+    ran = subprocess.run([sys.executable, "-c", START], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    version, last = ran.stdout.splitlines()
+    status, loaded = json.loads(last)
+    assert (status, version.startswith("kschedx ")) == (0, True)
+    assert not (NEVER_AT_MODULE_LEVEL | {"numpy", "rich"}) & set(loaded)

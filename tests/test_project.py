@@ -1,0 +1,110 @@
+"""What README.md, pyproject.toml and the locks say of each other is true."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from tests.test_architecture import IMPORTS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+# Where the name to import is not the name to install.
+DISTRIBUTION = {"yaml": "pyyaml", "ryml": "rapidyaml"}
+
+
+def dependencies() -> dict[str, Requirement]:
+    return {canonicalize_name(one.name): one for one in map(Requirement, PYPROJECT["project"]["dependencies"])}
+
+
+def group(name: str) -> list[Requirement]:
+    """A dependency group, with the groups it includes."""
+    found: list[Requirement] = []
+    for entry in PYPROJECT["dependency-groups"][name]:
+        found += [Requirement(entry)] if isinstance(entry, str) else group(entry["include-group"])
+    return found
+
+
+def locked(lock: str) -> dict[str, str]:
+    """Each package of a lock and its version."""
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def command(name: str) -> str:
+    """The command of README.md that is marked `run: NAME`."""
+    found = re.search(rf"^<!-- run: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert found, f"README.md has no command marked run: {name}"
+    return found[1]
+
+
+def test_the_readme_gives_a_reason_for_each_dependency_and_no_other() -> None:
+    section = README.partition("## Dependencies\n")[2].partition("\n## ")[0]
+    reasons = re.findall(r"^\| `([\w-]+)` \| (\S.*) \|$", section, re.MULTILINE)
+    assert sorted(name for name, _ in reasons) == sorted(dependencies())
+
+
+def test_the_package_imports_what_it_declares() -> None:
+    imported = {found.distribution for imports in IMPORTS.values() for found in imports}
+    third_party = imported - set(sys.stdlib_module_names) - {"kschedx"}
+    assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies())
+
+
+def test_the_readme_names_the_oldest_python() -> None:
+    oldest = SpecifierSet(PYPROJECT["project"]["requires-python"])
+    (named,) = set(re.findall(r"Python (3\.\d+) or newer", README))
+    assert str(oldest) == f">={named}"
+
+
+def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
+    loose = [
+        str(one)
+        for one in [*dependencies().values(), *group("dev")]
+        if {limit.operator for limit in one.specifier} != {">=", "<"}
+    ]
+    assert not loose
+
+
+@pytest.mark.parametrize(("lock", "groups"), [(LOCKS[0], ["build"]), (LOCKS[1], ["build", "dev"])])
+def test_a_lock_satisfies_pyproject(lock: str, groups: list[str]) -> None:
+    versions = locked(lock)
+    wanted = [*dependencies().values(), *(one for name in groups for one in group(name))]
+    assert not [str(one) for one in wanted if versions.get(canonicalize_name(one.name), "0") not in one.specifier]
+
+
+def test_the_development_lock_extends_the_other() -> None:
+    assert locked(LOCKS[0]).items() <= locked(LOCKS[1]).items()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_pins_by_content_and_names_no_host(lock: str) -> None:
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = re.findall(r"^[\w.-]+==.*(?:\n    --hash=sha256:[0-9a-f]{64}(?: \\)?)+$", text, re.MULTILINE)
+    assert len(pins) == len(locked(lock))
+
+
+@pytest.mark.parametrize("name", ["demo", "test"])
+def test_a_command_of_the_readme_names_files_that_are_there(name: str) -> None:
+    words = shlex.split(command(name))
+    files = [word for word in words if not word.startswith((".venv", "-")) and ("/" in word or word.endswith(".lock"))]
+    assert files
+    assert not [file for file in files if not (ROOT / file).exists()]
+
+
+def test_the_changelog_starts_with_the_version() -> None:
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest
+    assert newest[1] == PYPROJECT["project"]["version"]
