@@ -71,7 +71,7 @@ def run() -> int:
 
 
 def _fail(text: str, code: ExitCode) -> int:
-    from kschedx.render.plain import visible
+    from kschedx.render.safe import visible
 
     typer.echo(f"error: {visible(text)}", err=True)
     return code

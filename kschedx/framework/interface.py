@@ -174,8 +174,8 @@ class PostFilterResult:
     nominated_node: int | None = None
     """The node that is nominated, where that is not a matter of chance."""
     dry_run: Verdicts | None = None
-    """For every node of the cluster: Success for a candidate, otherwise why evicting pods makes no room there. None where
-    this was not tried."""
+    """For every node of the cluster: Success for a candidate, otherwise why evicting pods makes no room there. None
+    where this was not tried."""
     candidate_limit: int | None = None
     """How many candidates kube-scheduler is content with. Where there are more, it tries the nodes from a random one on
     and stops at that number."""

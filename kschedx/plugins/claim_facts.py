@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from kschedx.api.selectors import LabelSelector, compile_selector
+from collections.abc import Mapping
+
+from kschedx.api.selectors import LabelSelector, NodeSelector, compile_node_selector, compile_selector
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.errors import InputError
-from kschedx.findings import ClaimFacts, ClaimUnbound
+from kschedx.findings import ClaimFacts, ClaimUnbound, RequirementMatch, TermMatch
 from kschedx.snapshot.storage import Storage
 
 
@@ -44,3 +46,23 @@ def selector_text(selector: LabelSelector) -> str:
         return str(compile_selector(selector))
     except InputError as error:
         return f"<{error}>"
+
+
+def term_matches(selector: NodeSelector, labels: Mapping[str, str]) -> tuple[TermMatch, ...]:
+    """A volume's or a class's terms against a node's labels."""
+    return tuple(
+        TermMatch(
+            index=term.index,
+            requirements=tuple(
+                RequirementMatch(
+                    key=requirement.key,
+                    operator=requirement.operator.value,
+                    values=requirement.values,
+                    actual=labels.get(requirement.key),
+                    matched=requirement.matches(labels),
+                )
+                for requirement in term.expressions
+            ),
+        )
+        for term in compile_node_selector(selector).terms
+    )

@@ -103,9 +103,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
 def _contested(spec: PodSpec, wanted: tuple[_HostPort, ...]) -> frozenset[_HostPort]:
     """The ports of a pod that conflict with one that is wanted."""
-    return frozenset(
-        port for port in map(_HostPort.of, host_ports(spec)) if any(port.conflicts(other) for other in wanted)
-    )
+    ports = host_ports(spec)
+    if not ports:  # nearly always
+        return frozenset()
+    return frozenset(port for port in map(_HostPort.of, ports) if any(port.conflicts(other) for other in wanted))
 
 
 def _in_use(nodes: NodeTable, node: int, state: _State) -> frozenset[_HostPort]:

@@ -68,7 +68,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         facts = state[STATE]
-        conflict = _count_pods(facts.same_disk, nodes) > 0
+        conflict = nodes.count_where(facts.same_disk) > 0
         in_use = facts.in_use + facts.change[nodes.rows] > 0
 
         def explain(row: int) -> tuple[Finding, ...]:
@@ -201,16 +201,6 @@ def _disk_conflicts(pod: Pod, nodes: NodeTable, row: int, same_disk: BoolArray) 
                 )
                 break
     return tuple(found)
-
-
-def _count_pods(mask: BoolArray, nodes: NodeTable) -> IntArray:
-    """(node,) how many pods of a mask (pod,) each node of the table has, its own additions and removals included."""
-    pods = nodes.pods
-    counts = np.bincount(pods.node[mask & (pods.node >= 0)], minlength=len(nodes.cluster.nodes)).astype(np.int64)
-    for change, sign in ((nodes.removed, -1), (nodes.added, +1)):
-        if change is not None:
-            np.add.at(counts, change.nodes, sign * mask[change.pods])
-    return counts[nodes.rows]
 
 
 def _zeros(count: int) -> IntArray:

@@ -24,6 +24,15 @@ class Balance:
     rounded: bool
     """To Mi: what is asked upwards, what is left downwards, so that nothing looks as if it fitted."""
 
+    numbers: tuple[int, ...]
+
+    def alike(self, resource: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
+        """Further amounts of the resource, in the same unit where they are whole in it."""
+        if self.rounded:
+            return tuple(_mebi(-(-number // _MEBI)) for number in numbers)
+        unit = Unit.of(resource)
+        return tuple(format_quantities((number, *self.numbers), unit)[0] for number in numbers)
+
 
 def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance:
     """What a pod asks of a node against what it has left."""
@@ -36,7 +45,13 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance
         asked, left, offered = -(-asks // _MEBI), free // _MEBI, allocatable // _MEBI
         texts = tuple(_mebi(number) for number in (asked, left, offered, offered - left, asked - left))
     return Balance(
-        asks=texts[0], offers=texts[1], allocatable=texts[2], used=texts[3], short_by=texts[4], rounded=rounded
+        asks=texts[0],
+        offers=texts[1],
+        allocatable=texts[2],
+        used=texts[3],
+        short_by=texts[4],
+        rounded=rounded,
+        numbers=numbers,
     )
 
 

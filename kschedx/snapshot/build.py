@@ -204,8 +204,8 @@ class SnapshotBuilder:
             )
             if isinstance(status.images, Raw):
                 images = bytes(status.images)
-        self._nodes.append(default_node(node))
         try:
+            self._nodes.append(default_node(node))
             self._images.add(b"" if images == b"null" else images)
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
@@ -405,16 +405,18 @@ def _slim_status(status: Any) -> bytes:
 
 def _pod_spec(text: bytes) -> types.PodSpec:
     try:
-        return default_pod_spec(decode(text, types.PodSpec))
+        spec = decode(text, types.PodSpec)
     except InputError as error:
         raise error.at(Place(field="spec")) from None
+    return default_pod_spec(spec)
 
 
 def _pod_status(text: bytes) -> types.PodStatus:
     try:
-        return default_pod_status(decode(text, types.PodStatus))
+        status = decode(text, types.PodStatus)
     except InputError as error:
         raise error.at(Place(field="status")) from None
+    return default_pod_status(status)
 
 
 def _labels(text: bytes) -> dict[str, str]:

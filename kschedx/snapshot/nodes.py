@@ -61,6 +61,15 @@ class ClusterNodes:
         nodes = [changed.get(row, node) for row, node in enumerate(self.nodes)]
         return ClusterNodes(nodes, self.images, frozenset(self.resources.names))
 
+    def with_added(self, node: Node) -> ClusterNodes:
+        """The same nodes and one more, at the end."""
+        return ClusterNodes([*self.nodes, node], self.images, frozenset(self.resources.names))
+
+    @cached_property
+    def label_keys(self) -> frozenset[str]:
+        """Every label key that some node has."""
+        return frozenset().union(*(node.metadata.labels for node in self.nodes))
+
     def label(self, key: str) -> Column[str | None]:
         """(node,) the value of a label, None where a node lacks it."""
         column = self._labels.get(key)
@@ -172,6 +181,15 @@ class NodeTable:
             pods = np.concatenate([pods, self.added.pods[self.added.nodes == row]])
         return pods
 
+    def count_where(self, mask: BoolArray) -> IntArray:
+        """(node,) how many of the pods for which `mask` (pod,) holds are on each node, additions and removals included."""
+        running = self.pods.node[mask & (self.pods.node >= 0)]
+        counts = np.bincount(running, minlength=len(self.cluster.nodes)).astype(np.int64)
+        for change, sign in ((self.removed, -1), (self.added, +1)):
+            if change is not None:
+                np.add.at(counts, change.nodes, sign * mask[change.pods].astype(np.int64))
+        return counts[self.rows]
+
     # --- parts and what-ifs
 
     def take(self, indices: IntArray) -> NodeTable:
@@ -242,6 +260,4 @@ def _join(first: PodRows | None, second: PodRows) -> PodRows | None:
         return first
     if first is None:
         return second
-    return PodRows(
-        pods=np.concatenate([first.pods, second.pods]), nodes=np.concatenate([first.nodes, second.nodes])
-    )
+    return PodRows(pods=np.concatenate([first.pods, second.pods]), nodes=np.concatenate([first.nodes, second.nodes]))

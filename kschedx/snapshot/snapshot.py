@@ -96,3 +96,8 @@ class Snapshot:
     def with_nodes(self, changed: Mapping[int, Node]) -> Snapshot:
         """The cluster with some nodes' objects replaced, by row; names stay."""
         return replace(self, cluster=self.cluster.with_nodes(changed), _tables={})
+
+    def with_added_node(self, node: Node) -> Snapshot:
+        """The cluster with one more node, in the last row."""
+        pods = replace(self.pods, node_count=self.pods.node_count + 1)
+        return replace(self, cluster=self.cluster.with_added(node), pods=pods, _tables={})

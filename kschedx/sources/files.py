@@ -20,7 +20,7 @@ from kschedx.sources.json_stream import JsonStream
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
 _HEAD = 64 << 10
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]\s*[\"{}\[\]]")
+_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[?\s*(?:\{\s*[\"}]|\])")
 
 
 def read(path: str) -> Iterator[Batch]:
@@ -65,7 +65,9 @@ def _file(path: Path, *, may_be_empty: bool = False) -> Iterator[Batch]:
     source = str(path)
     try:
         with path.open("rb", buffering=0) as file:
-            yield from _checked(cast(BinaryIO, file), source, path, may_be_empty=may_be_empty)
+            # a pipe with a name cannot be read twice
+            again = path if path.is_file() else None
+            yield from _checked(cast(BinaryIO, file), source, again, may_be_empty=may_be_empty)
     except FileNotFoundError:
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = nearest(path.name, beside)
@@ -111,10 +113,10 @@ def _batches(file: BinaryIO, source: str, path: Path | None) -> Iterator[Batch]:
 
 
 def _batches_of(head: bytes, file: BinaryIO, source: str, path: Path | None) -> Iterator[Batch]:
-    if looks := foreign.binary(head):
-        raise _foreign(looks, source)
     if head.startswith(b"\x1f\x8b"):
         raise _foreign("data compressed twice", source)
+    if looks := foreign.binary(head):
+        raise _foreign(looks, source)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     whole = _Joined(head, file)
     if not start.startswith((b"{", b"[")) or start.startswith(b"{{"):
@@ -129,13 +131,12 @@ def _braces(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
     """A short text that begins as JSON does: it may be YAML in flow style, or begin so."""
     try:
         batches = list(JsonStream(io.BytesIO(text), source=source, path=path).batches())
-    except InputError as error:
-        try:
-            batches = list(_yaml(text, source))
-        except InputError as as_yaml:
-            is_json = _JSON_START.match(text) and b"\n---" not in text
-            raise (error if is_json else as_yaml) from None
-    yield from batches
+    except InputError:
+        if _JSON_START.match(text) and b"\n---" not in text:
+            raise
+        yield from _yaml(text, source)
+    else:
+        yield from batches
 
 
 def _yaml(text: bytes, source: str) -> Iterator[Batch]:

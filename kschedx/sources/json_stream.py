@@ -18,7 +18,14 @@ import msgspec
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import RAWS, Batch, ChunkOrigin, ListedOrigin, Spot
-from kschedx.sources.json_errors import byte_of, invalid_utf8_at, is_truncated, trailing_at, what_is_wrong
+from kschedx.sources.json_errors import (
+    byte_of,
+    explain_malformed,
+    invalid_utf8_at,
+    is_truncated,
+    trailing_at,
+    what_is_wrong,
+)
 from kschedx.sources.lists import Flat, ItemError, flatten, is_plain_object
 
 CHUNK = 1 << 20
@@ -94,17 +101,21 @@ class JsonStream:
 
     def _fill(self, size: int) -> None:
         """Reads until `size` bytes are at hand or the file ends."""
-        missing = size - (len(self._text) - self._at)
+        more = self._read(size - (len(self._text) - self._at))
+        if more:
+            self._replace(b"".join((memoryview(self._text)[self._at :], more)), at=self._offset)
+
+    def _read(self, size: int) -> bytes:
+        """The next `size` bytes, less only at the end of the file."""
         blocks = []
-        while missing > 0 and not self._ended:
-            block = self._file.read(missing)
+        while size > 0 and not self._ended:
+            block = self._file.read(size)
             if block:
                 blocks.append(block)
-                missing -= len(block)
+                size -= len(block)
             else:
                 self._ended = True
-        if blocks:
-            self._replace(b"".join((memoryview(self._text)[self._at :], *blocks)), at=self._offset)
+        return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
     def _replace(self, text: bytes, *, at: int) -> None:
         """`text`, which begins at offset `at` of the file, is what comes next."""
@@ -160,6 +171,9 @@ class JsonStream:
             raise error.at(place) from None
         except RecursionError:
             raise InputError("not valid JSON: it is nested too deeply", place=place) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            # in a name or kind; what is not looked at here is found by the batch's decoder
+            raise explain_malformed(error, b"", place=place) from None
 
     def _length_of(self, opened: bytes) -> int:
         """The length of the JSON value at hand, where `opened` is what came before it."""
@@ -217,19 +231,17 @@ class JsonStream:
                 batch.decode(RAWS)
 
     def _cut(self, separator: bytes) -> bytes | None:
-        """The next chunk of items in brackets; None if no further cut is possible."""
+        """The next chunk of items in brackets; None if there is none to be seen, as where the list ends."""
         rest = memoryview(self._text)[self._at :]
-        block = self._file.read(self._chunk) or b""
+        block = self._read(self._chunk)
         end = block.rfind(separator)
         if end >= 0:
             items = b"".join((b"[", rest, memoryview(block)[: end + 1], b"]"))
             self._replace(block[end + 2 :], at=self._offset + len(rest) + end + 2)
             return items
-        # the cut is where the two meet, or in what was there before, or in what comes next
+        # the cut may be where the two meet, or in what was there before
         self._replace(b"".join((rest, block)), at=self._offset)
-        self._ended = self._ended or not block
-        while (end := self._text.rfind(separator)) < 0 and not self._ended:
-            self._grow()
+        end = self._text.rfind(separator)
         if end < 0:
             return None
         self._at = end + 2

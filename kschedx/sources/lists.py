@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
 
@@ -19,11 +19,11 @@ class _Peek(Struct, rename="camel"):
 
     api_version: str | None = None
     kind: str | None = None
-    items: Raw | UnsetType = UNSET
+    items: Raw = Raw(b"null")
 
     @property
     def is_list(self) -> bool:
-        return (self.kind or "").endswith("List") and self.items is not UNSET
+        return self.kind == "List" or ((self.kind or "").endswith("List") and bytes(self.items) != b"null")
 
 
 class ItemError(InputError):
@@ -62,7 +62,6 @@ def flatten(document: bytes | memoryview) -> Flat:
             if not peek.kind:
                 raise _no_kind(None)
             return Flat(items=b"".join((b"[", document, b"]")), indexes=(None,))
-        assert peek.items is not UNSET
         listed = memoryview(peek.items)
     raws = _raws(listed)
     found = list(_flat(raws, peek))
@@ -79,7 +78,6 @@ def _flat(raws: list[Raw], of: _Peek, index: int | None = None, depth: int = 1) 
         outermost = number if index is None else index
         item = _peek(raw, index=outermost)
         if item.is_list:
-            assert item.items is not UNSET
             yield from _flat(_raws(item.items), item, outermost, depth + 1)
         elif item.kind:
             yield raw, outermost

@@ -19,7 +19,7 @@ from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch, ListedOrigin, Spot
 from kschedx.sources.lists import Flat, ItemError, flatten
 from kschedx.sources.ryml_json import to_json
-from kschedx.sources.yaml_scalars import as_number, resolve
+from kschedx.sources.yaml_scalars import as_number, key, resolve
 from kschedx.sources.yaml_text import Text, Value, load, split
 
 SMALL = 256 << 10
@@ -27,8 +27,8 @@ SMALL = 256 << 10
 PIECE = 1 << 20
 
 _ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
-_INDICATOR = re.compile(rb"[&*!@`](?<=[\s\[{,:?-].)(?![\s&=])")
-"""Where an anchor, an alias or a tag may begin."""
+_INDICATOR = re.compile(rb"[&*!@`?](?<=[\s\[{,:?-].)(?![\s&=])")
+"""Where an anchor, an alias, a tag or a reserved character may begin."""
 _SEEN_DIFFERENTLY = (b"\t", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\n...", b"\n%", b"<<")
 """Line ends and blanks, markers and merge keys, on which the two parsers differ."""
 _AMBIGUOUS = re.compile(
@@ -41,6 +41,7 @@ _AMBIGUOUS = re.compile(
 
 The order matters to speed: most strings are done with at the first character.
 """
+_AMBIGUOUS_KEY = re.compile(rb'"([-+.0-9][^"\\]*|null)":')
 _NOT_FINITE = re.compile(rb"[-+]?\.(?:inf|nan)", re.IGNORECASE)
 """What rapidyaml makes of plain texts such as `infinity`."""
 
@@ -209,16 +210,28 @@ def _bulk(text: bytes) -> Value:
             return None
     except (ValueError, RecursionError):
         return None
-    words = set(_AMBIGUOUS.findall(compact))
-    return None if any(_may_be_no_string(word, text) for word in words) else value
+    words = {word for word in _AMBIGUOUS.findall(compact) if not _is_string(word)}
+    words |= {word for word in _AMBIGUOUS_KEY.findall(compact) if not _is_same_key(word)}
+    return None if any(_may_be_plain(word, text) for word in words) else value
 
 
-def _may_be_no_string(word: bytes, text: bytes) -> bool:
-    """The word is no string where it is not quoted, and stands somewhere in `text` without quotes."""
+def _is_string(word: bytes) -> bool:
+    """It is one also where it is not quoted."""
+    return not _NOT_FINITE.fullmatch(word) and isinstance(resolve(word.decode()), str)
+
+
+def _is_same_key(word: bytes) -> bool:
+    """As a key it is the same text with and without quotes."""
+    try:
+        return key(resolve(word.decode())) == word.decode()
+    except ValueError:
+        return False
+
+
+def _may_be_plain(word: bytes, text: bytes) -> bool:
+    """The word stands somewhere in `text` without quotes, or is one that rapidyaml has written differently."""
     if _NOT_FINITE.fullmatch(word):
         return True
-    if isinstance(resolve(word.decode()), str):
-        return False
     # the pattern begins with the word, and only then looks back: so the search is fast
     literal = re.escape(word)
     return re.search(literal + rb"(?<![^\s\[{,]" + literal + rb")(?![^\s,\]}:])", text) is not None

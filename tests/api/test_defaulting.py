@@ -226,18 +226,12 @@ def test_label_keys_narrow_affinity_terms(side: str, keys: Json, added: tuple[La
     assert (weighted.weight, weighted.pod_affinity_term.label_selector) == (7, expected)
 
 
-def test_label_keys_narrow_spread_constraints() -> None:
-    constraint = SELECTOR | {"matchLabelKeys": ["version", "absent"]}
-    pod = default_pod(pod_of({"topologySpreadConstraints": [constraint]}, labels=LABELS))
-
-    selector = pod.spec.topology_spread_constraints[0].label_selector
-    assert selector == LabelSelector(match_labels={"app": "web"}, match_expressions=(IN_V2,))
-    assert uses_label_keys(pod.spec)
-
-
 def test_label_keys_do_not_make_a_selector() -> None:
-    spec = pod_of({"topologySpreadConstraints": [{"topologyKey": "zone", "matchLabelKeys": ["version"]}]}).spec
+    term = {"topologyKey": "zone", "matchLabelKeys": ["version"]}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec = pod_of({"affinity": affinity}).spec
 
+    assert uses_label_keys(spec)
     assert merge_label_keys(spec, LABELS) is spec
 
 

@@ -745,9 +745,9 @@ def test_filter_is_the_reference_row_by_row(objects: list[Manifest], data: st.Da
     expected = [reference.verdict(int(row), gone[int(row)]) for row in part.rows]
     assert codes_and_check_findings(plugin, clone, new, part) == expected
 
+    assert codes_and_check_findings(plugin, state, new, built.nodes) == before
     plugin.add_pods(clone, new, part, change)
     assert codes_and_check_findings(plugin, clone, new, built.nodes) == before
-    assert codes_and_check_findings(plugin, state, new, built.nodes) == before
 
 
 @given(situations("ScheduleAnyway"), st.data())

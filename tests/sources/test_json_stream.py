@@ -56,7 +56,7 @@ LAYOUTS = [
 ]  # fmt: skip
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "},\n{", '"items": [\n{', "[{", "é\\\""]),
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "},\n{", '"items": [\n{', "[{", 'é\\"']),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
     max_leaves=12,
 )
@@ -91,7 +91,9 @@ def test_a_consumer_may_decode_later(objects: list[dict[str, Any]], chunk: int) 
     assert [item for batch in later for item in batch.decode(OBJECTS)] == objects
 
 
-@given(objects=ITEMS, cut=st.integers(0, 2000), junk=st.sampled_from([b"", b"]", b"}", b"\xff", b'"', b"\n{", b"},\n{"]))
+@given(
+    objects=ITEMS, cut=st.integers(0, 2000), junk=st.sampled_from([b"", b"]", b"}", b"\xff", b'"', b"\n{", b"},\n{"])
+)
 def test_damage_is_an_input_error_or_harmless(objects: list[dict[str, Any]], cut: int, junk: bytes) -> None:
     text = one_per_line(objects).encode()
     damaged = text[:cut] + junk + text[cut + 1 :]
@@ -100,7 +102,7 @@ def test_damage_is_an_input_error_or_harmless(objects: list[dict[str, Any]], cut
     except (InputError, msgspec.ValidationError):
         return
     expected = json.loads(damaged)
-    assert found == (expected["items"] if expected["kind"].endswith("List") else [expected])
+    assert found == (expected.get("items", []) if expected["kind"].endswith("List") else [expected])
 
 
 @pytest.mark.parametrize("write", [one_per_line, indented(4), indented(2)])
@@ -143,52 +145,51 @@ def test_items_of_a_typed_list_get_its_kind_also_when_it_comes_last() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b'{"kind": "Pod",\n "a": NaN}', "a.json:2: not valid JSON: JSON has no NaN and no Infinity, at column 7"),
-        (b'{"kind": "Pod",\n "a": -Infinity}', "a.json:2: not valid JSON: JSON has no NaN and no Infinity, at column 8"),
-        (b'{"kind": "Pod",\n "a": [1,]}', "a.json:2: not valid JSON: trailing comma in array, at column 10"),
-        (b'{"kind": "Pod",\n}', "a.json:2: not valid JSON: trailing comma in object, at column 1"),
-        (b'{"kind": "Pod"\n "a": 1}', "a.json:2: not valid JSON: expected ',' or '}', at column 2"),
-        (b'{"kind": "Pod",\n "a": [1', "a.json:2: not valid JSON: it ends in the middle of a value, at column 9"),
-        (b"{'kind': 1}", "a.json:1: not valid JSON: strings are written in double quotes, at column 2"),
-        (b'{"kind": "P\nod"}', "a.json:1: not valid JSON: a string holds a raw control character or line end, at column 12"),
-        (b'{"kind": "Pod", "a": "\xc3\xa9\xff"}', "a.json:1: not valid UTF-8, at column 24"),
-        (b'{"kind": "Pod"}\n{"kind": "Pod"}\n\n{"kind": tru}', "a.json:4: not valid JSON: invalid character 'r', at column 11"),
-        (b'{"kind": "List", "items": [\n{"kind": "Pod"},\n{"a": 1}]}', 'a.json:1: items[1]: no "kind", so this is no Kubernetes object'),
-        (b'{"kind": "List", "items": 5}', "a.json:1: items: not an array"),
-        (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "a.json:1: not valid JSON: it is nested too deeply"),
-        (b"[1]", "a.json:1: items[0]: not an object, so this is no Kubernetes object"),
-        (b'{"kind": 5}', "a.json:1: kind and apiVersion are strings, so this is no Kubernetes object"),
+        (b'{"kind": "Pod",\n "a": NaN}', "2: not valid JSON: JSON has no NaN and no Infinity, at column 7"),
+        (b'{"kind": "Pod",\n "a": -Infinity}', "2: not valid JSON: JSON has no NaN and no Infinity, at column 8"),
+        (b'{"kind": "Pod",\n "a": [1,]}', "2: not valid JSON: trailing comma in array, at column 10"),
+        (b'{"kind": "Pod",\n}', "2: not valid JSON: trailing comma in object, at column 1"),
+        (b'{"kind": "Pod"\n "a": 1}', "2: not valid JSON: expected ',' or '}', at column 2"),
+        (b'{"kind": "Pod",\n "a": [1', "2: not valid JSON: it ends in the middle of a value, at column 9"),
+        (b"{'kind': 1}", "1: not valid JSON: strings are written in double quotes, at column 2"),
+        (b'{"kind": "P\nod"}', "1: not valid JSON: a string holds a raw control character or line end, at column 12"),
+        (b'{"kind": "Pod", "a": "\xc3\xa9\xff"}', "1: not valid UTF-8, at column 24"),
+        (b'{"kind": "A"}\n{"kind": "B"}\n\n{"kind": tru}', "4: not valid JSON: invalid character 'r', at column 11"),
+        (b'{"kind": "List", "items": [{"kind": "Pod"},{}]}', '1: items[1]: no "kind", so this is no Kubernetes object'),
+        (b'{"kind": "List", "items": 5}', "1: items: not an array"),
+        (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "1: not valid JSON: it is nested too deeply"),
+        (b"[1]", "1: items[0]: not an object, so this is no Kubernetes object"),
+        (b'{"kind": 5}', "1: kind and apiVersion are strings, so this is no Kubernetes object"),
     ],
 )  # fmt: skip
 def test_errors(text: bytes, message: str) -> None:
     with pytest.raises(InputError) as caught:
         objects_of(text)
-    assert str(caught.value) == message
+    assert str(caught.value) == f"a.json:{message}"
 
 
-@pytest.mark.parametrize(("bad", "what"), [("NaN", "JSON has no NaN and no Infinity"), ("[1,]", "trailing comma in array")])
+@pytest.mark.parametrize(
+    ("bad", "what"), [("NaN", "JSON has no NaN and no Infinity"), ("[1,]", "trailing comma in array")]
+)
 def test_errors_in_a_long_list_name_the_line(tmp_path: Path, bad: str, what: str) -> None:
     text = one_per_line([{"kind": "Pod", "a": number} for number in range(300)])
     path = tmp_path / "a.json"
     path.write_text(text.replace('"a": 200}', f'"a": {bad}}}'))
     with path.open("rb") as file, pytest.raises(InputError) as caught:
-        for batch in JsonStream(file, source="a.json", path=path, chunk=500, small=300).batches():
-            batch.decode(OBJECTS)
+        list(JsonStream(file, source="a.json", path=path, chunk=500, small=300).batches())
     assert caught.value.place.line == 202
     assert what in str(caught.value)
 
 
 def test_every_object_of_a_long_list_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    objects = [{"kind": "Pod", "a": {"b": number}} for number in range(60)]
-    path.write_text(indented(4)(objects))
+    path.write_text(indented(4)([{"kind": "Pod", "a": {"b": number}} for number in range(60)]))
     with path.open("rb") as file:
         stream = JsonStream(file, source="a.json", path=path, chunk=400, small=300)
-        found = [
-            (item["a"]["b"], batch.origin.place(index).line)
-            for batch in stream.batches()
-            for index, item in enumerate(batch.decode(OBJECTS))
-        ]
+        found = []
+        for batch in stream.batches():
+            objects = batch.decode(OBJECTS)
+            found += [(item["a"]["b"], batch.origin.place(index).line) for index, item in enumerate(objects)]
     assert found == [(number, 4 + 6 * number) for number in range(60)]
 
 

@@ -14,7 +14,8 @@ BIG = 1 << 63
     [
         # booleans and null
         ("true", True), ("True", True), ("TRUE", True), ("tRUE", "tRUE"), ("yes", True), ("Yes", True), ("on", True),
-        ("On", True), ("y", True), ("Y", True), ("no", False), ("NO", False), ("off", False), ("n", False), ("N", False),
+        ("On", True), ("y", True), ("Y", True), ("no", False), ("NO", False), ("off", False), ("n", False),
+        ("N", False),
         ("yES", "yES"), ("nope", "nope"), ("~", None), ("", None), ("null", None), ("NULL", None), ("nULL", "nULL"),
         # integers
         ("0", 0), ("-0", 0), ("8080", 8080), ("+5", 5), ("-5", -5), ("0777", 511), ("-0777", -511), ("0o777", 511),
@@ -57,7 +58,8 @@ def test_a_tag_of_another_application_makes_text() -> None:
     ("tag", "text", "message"),
     [
         ("int", "x", '"x" is no !!int'), ("int", "yes", '"yes" is no !!int'), ("bool", "1", '"1" is no !!bool'),
-        ("binary", "?", "!!binary is not valid base64"), ("float", ".inf", ".inf cannot be used: JSON has no such number"),
+        ("binary", "?", "!!binary is not valid base64"),
+        ("float", ".inf", ".inf cannot be used: JSON has no such number"),
     ],
 )  # fmt: skip
 def test_wrong_tags(tag: str, text: str, message: str) -> None:

@@ -73,9 +73,10 @@ class Fix:
 class Proposal:
     """A cluster and a pod that differ from what is; what differs becomes the changes of a fix."""
 
-    title: str
-    cost: int
-    """Cheaper is told first: what it takes to do it, in the steps of `search.Cost`."""
+    steps: tuple[str, ...] = ()
+    """What is done, in words, each once."""
+    cost: int = 0
+    """Cheaper is told first: the dearest of its steps (`remedy.Cost`)."""
     pod: Pod
     nodes: Mapping[int, Node] = field(default_factory=dict)
     """Node row to the node as it would be."""
@@ -83,6 +84,10 @@ class Proposal:
     """Rows of pods that would go."""
     added: Node | None = None
     """A node that would come."""
+
+    @property
+    def title(self) -> str:
+        return ", ".join(self.steps)
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """What is different from `pod` and `snapshot`."""

@@ -1,7 +1,7 @@
 """Which pods would have to go: a dry run of preemption on every node where it could help.
 
-`victims` says whom a node could give up and in which order it would rather not, `dry_run` finds the smallest set on each
-node, and `selection` picks the node. Upstream: pkg/scheduler/framework/preemption, and the parts of
+`victims` says whom a node could give up and in which order it would rather not, `dry_run` finds the smallest set on
+each node, and `selection` picks the node. Upstream: pkg/scheduler/framework/preemption, and the parts of
 pkg/scheduler/framework/plugins/defaultpreemption that it calls.
 """
 

@@ -1,7 +1,7 @@
 """The smallest set of pods to evict, on all nodes at once.
 
-Every node stands in a world of its own, so a wave over all of them costs as much as a single filter run: one wave evicts
-every pod of lower priority, then the n-th wave asks each node whether its n-th pod may stay.
+Every node stands in a world of its own, so a wave over all of them costs as much as a single filter run: one wave
+evicts every pod of lower priority, then the n-th wave asks each node whether its n-th pod may stay.
 
 Upstream: DryRunPreemption in pkg/scheduler/framework/preemption/preemption.go, SelectVictimsOnNode in
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
@@ -89,9 +89,7 @@ def _reprieve(
     return evicted
 
 
-def _candidate(
-    nodes: NodeTable, row: int, potential: PotentialVictims, evicted: BoolArray, index: int
-) -> Candidate:
+def _candidate(nodes: NodeTable, row: int, potential: PotentialVictims, evicted: BoolArray, index: int) -> Candidate:
     own = slice(int(potential.start[index]), int(potential.start[index + 1]))
     gone, violating = evicted[own], potential.violating[own]
     victims = [int(victim) for victim in potential.pods[own][gone]]

@@ -51,9 +51,7 @@ class PotentialVictims:
         return PodRows(pods=self.pods[positions], nodes=nodes.rows[self.index[positions]])
 
 
-def potential_victims(
-    nodes: NodeTable, priority: int, budgets: Sequence[PodDisruptionBudget]
-) -> PotentialVictims:
+def potential_victims(nodes: NodeTable, priority: int, budgets: Sequence[PodDisruptionBudget]) -> PotentialVictims:
     """The pods that run on `nodes` and have a lower priority."""
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)

@@ -1,11 +1,11 @@
-"""VolumeBinding (pkg/scheduler/framework/plugins/volumebinding)."""
+"""The plugin: bound volumes must be in reach, unbound claims must get a volume."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from kschedx.api.types import Pod
-from kschedx.errors import UndecidableError
+from kschedx.framework.args import VolumeBindingArgs
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
     FilterPlugin,
@@ -16,31 +16,80 @@ from kschedx.framework.interface import (
     ReservePlugin,
     ScorePlugin,
 )
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts
-from kschedx.snapshot.columns import IntArray
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.volume_binding.binding import Binding, Conflict
+from kschedx.plugins.volume_binding.claims import pod_claims
+from kschedx.plugins.volume_binding.scoring import score
+from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
+
+REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+REASON_NO_SPACE = "node(s) did not have enough free storage"
+REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+BINDING: StateKey[Binding | None] = StateKey("VolumeBinding")
+"""None for a pod without claims."""
+
+_EVERY_CONFLICT = sum(Conflict)
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+    """A node must reach the volumes of bound claims, and have or get volumes for those that wait for their first consumer."""
+
     name = "VolumeBinding"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        if not any(v.persistent_volume_claim or v.ephemeral for v in pod.spec.volumes):
+        storage = self.handle.snapshot.storage
+        claims = pod_claims(pod, storage)
+        if isinstance(claims, Status):
+            return PreFilterResult(status=claims)
+        if claims is None:
+            state[BINDING] = None
             return PRE_FILTER_SKIP
-        raise UndecidableError("pods with volumes are not decided yet")
+        attributes_classes = self.handle.release.enabled("VolumeAttributesClass")
+        state[BINDING] = Binding(claims, storage, self.handle.nodes, attributes_classes=attributes_classes)
+        return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        return Verdicts.success(len(nodes))
+        binding = state[BINDING]
+        if binding is None:
+            return Verdicts.success(len(nodes))
+        conflicts, errors = binding.conflicts[nodes.rows], binding.error[nodes.rows]
+        codes = np.where(conflicts > 0, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.SUCCESS)
+        reasons = [self._reasons(Conflict(sum_)) for sum_ in range(_EVERY_CONFLICT + 1)]
+        reasons += [(text,) for text in binding.errors]
+        return Verdicts(
+            codes=np.where(errors > 0, Code.ERROR, codes).astype(np.int64),
+            reasons=Column(np.where(errors > 0, _EVERY_CONFLICT + 1 + errors, conflicts), reasons),
+            explain=lambda row: binding.explain(int(nodes.rows[row])),
+        )
+
+    def _reasons(self, conflict: Conflict) -> tuple[str, ...]:
+        texts = {
+            Conflict.NODE_AFFINITY: self.handle.release.messages.volume_node_affinity_conflict,
+            Conflict.NO_VOLUME: REASON_NO_VOLUME,
+            Conflict.NO_SPACE: REASON_NO_SPACE,
+            Conflict.VOLUME_MISSING: REASON_VOLUME_MISSING,
+        }
+        return tuple(text for one, text in texts.items() if one in conflict)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        return SKIP
+        return SUCCESS if self.handle.release.enabled("StorageCapacityScoring") else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        return np.zeros(len(nodes), dtype=np.int64)
+        binding = state[BINDING]
+        shape = self.args.shape if isinstance(self.args, VolumeBindingArgs) else None
+        if binding is None or not shape:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return np.array([score(binding, int(row), shape) for row in nodes.rows], dtype=np.int64)
 
     def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
-        return SUCCESS
+        """The volumes that claims would be bound to, and those that would be made."""
+        binding = state[BINDING]
+        return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status:
-        return SKIP
+        """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""
+        binding = state[BINDING]
+        return SKIP if binding is None or binding.is_settled else Status(findings=binding.plan(node))

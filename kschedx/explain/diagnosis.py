@@ -1,0 +1,146 @@
+"""What a cycle says about the nodes it rejected, ready to be told: groups, numbers, holders, eviction. No sentences.
+
+Cheap until asked: groups are read from the verdict columns, and facts are built only for the nodes that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from kschedx.api.resources import RequestPart, request_parts
+from kschedx.explain.blockers import NodeAccount, NodeGroup, account, node_groups
+from kschedx.explain.holders import Eviction, Holders, eviction, holders
+from kschedx.explain.label_hints import LabelHint, label_hint
+from kschedx.findings import InsufficientResource, NodeAffinityMismatch, RequirementMatch
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.status import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDetail:
+    """A node's account with what surrounds it."""
+
+    account: NodeAccount
+    pods: int
+    """How many run there."""
+    parts: Mapping[str, tuple[RequestPart, ...]]
+    """What the pod's request is made of, for each resource that is short."""
+    holders: Mapping[str, Holders]
+    """Who holds each resource that is short."""
+    eviction: Eviction
+    hints: tuple[LabelHint, ...] = ()
+    """Labels that node selectors ask for and no node has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A status about the pod as a whole that keeps it from its nodes."""
+
+    point: str
+    """`PreEnqueue` or `PreFilter`."""
+    status: Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """Nodes that PreFilter left out, so that no Filter plugin saw them."""
+
+    plugins: tuple[str, ...]
+    """Those that named nodes."""
+    names: tuple[str, ...]
+    """The nodes that all of them name, in the cluster or not."""
+    count: int
+    """How many nodes are left out."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One finished cycle, asked about its rejections."""
+
+    cycle: Cycle
+    _details: dict[int, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def total(self) -> int:
+        """All nodes of the cluster."""
+        return len(self.cycle.all_nodes)
+
+    @property
+    def feasible(self) -> int:
+        """How many nodes the pod fits on."""
+        rows = self.cycle.feasible
+        return 0 if rows is None else len(rows)
+
+    @cached_property
+    def groups(self) -> tuple[NodeGroup, ...]:
+        return node_groups(self.cycle)
+
+    @cached_property
+    def stops(self) -> tuple[Stop, ...]:
+        return tuple(self._stops())
+
+    def _stops(self) -> Iterator[Stop]:
+        for status in self.cycle.pre_enqueue:
+            if not (status.is_success or status.is_skip):
+                yield Stop(point="PreEnqueue", status=status)
+        rejected = False
+        for step in self.cycle.pre_filter:
+            if not (step.status.is_success or step.status.is_skip):
+                rejected = True
+                yield Stop(point="PreFilter", status=step.status)
+        whole = self.cycle.pre_filter_status
+        if not rejected and not (whole.is_success or whole.is_skip):
+            yield Stop(point="PreFilter", status=whole)  # what the plugins named has nothing in common
+
+    @cached_property
+    def excluded(self) -> Excluded | None:
+        nodes = self.cycle.nodes
+        if nodes is None or len(nodes) == self.total:
+            return None
+        named = [(step.status.plugin, step.nodes) for step in self.cycle.pre_filter if step.nodes is not None]
+        return Excluded(
+            plugins=tuple(plugin for plugin, _ in named),
+            names=tuple(sorted(frozenset.intersection(*(names for _, names in named)))) if named else (),
+            count=self.total - len(nodes),
+        )
+
+    def detail(self, row: int) -> NodeDetail:
+        """Everything about one node, a row of `cycle.nodes`."""
+        if row not in self._details:
+            self._details[row] = self._detail(account(self.cycle, row))
+        return self._details[row]
+
+    def _detail(self, found: NodeAccount) -> NodeDetail:
+        nodes = self.cycle.nodes
+        assert nodes is not None
+        short = [finding for finding in found.findings if isinstance(finding, InsufficientResource)]
+        return NodeDetail(
+            account=found,
+            pods=int(nodes.pod_count[found.row]),
+            parts={finding.resource: self._parts(finding) for finding in short},
+            holders={finding.resource: holders(self.cycle, found.row, finding.resource) for finding in short},
+            eviction=eviction(self.cycle, found),
+            hints=tuple(self._hints(found)),
+        )
+
+    def _parts(self, finding: InsufficientResource) -> tuple[RequestPart, ...]:
+        # a pod that runs nowhere yet is not being resized
+        options = replace(self.cycle.all_nodes.options, use_status_resources=False)
+        pod = self.cycle.pod
+        parts = request_parts(pod.spec, pod.status, options, finding.resource)
+        return parts if sum(part.amount for part in parts) == finding.requested else ()
+
+    def _hints(self, found: NodeAccount) -> Iterator[LabelHint]:
+        seen: set[RequirementMatch] = set()
+        for finding in found.findings:
+            if not isinstance(finding, NodeAffinityMismatch):
+                continue
+            for requirement in (one for term in finding.terms for one in term.requirements):
+                if requirement in seen:
+                    continue
+                seen.add(requirement)
+                hint = label_hint(requirement, self.cycle.all_nodes.cluster)
+                if hint is not None:
+                    yield hint

@@ -1,0 +1,169 @@
+"""The pod as it would be: small changes of its spec, each a function from pod to pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.resources import (
+    RequestOptions,
+    container_requests,
+    is_extended_resource,
+    is_hugepages,
+    pod_request,
+)
+from kschedx.api.selectors import NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.api.types import (
+    Affinity,
+    Container,
+    ContainerPort,
+    Pod,
+    PodAffinity,
+    PodSpec,
+    ResourceRequirements,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+
+
+def with_spec(pod: Pod, spec: PodSpec) -> Pod:
+    return replace(pod, spec=spec)
+
+
+def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
+    """With a toleration of exactly each taint."""
+    new = tuple(
+        Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect) for t in taints
+    )
+    known = pod.spec.tolerations
+    return with_spec(pod, replace(pod.spec, tolerations=known + tuple(t for t in new if t not in known)))
+
+
+def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
+    """With the pod asking for at most `amount` (milli-units of cpu, units of everything else): init containers that ask
+    for more ask for that, and of the containers the one that asks for most gives way. None where that is not enough."""
+    spec = pod.spec
+    if spec.resources is not None:
+        return None
+    inits = tuple(_with_request(c, resource, amount) if _asked(c, resource) > amount else c for c in spec.init_containers)
+    containers = list(spec.containers)
+    asks = [_asked(container, resource) for container in containers]
+    surplus = sum(asks) - amount + _other_than_containers(spec, resource)
+    if surplus > 0:
+        index = max(range(len(containers)), key=asks.__getitem__)
+        if asks[index] <= surplus:
+            return None
+        containers[index] = _with_request(containers[index], resource, asks[index] - surplus)
+    after = with_spec(pod, replace(spec, containers=tuple(containers), init_containers=inits))
+    return after if pod_request(after.spec, after.status, options).amounts.get(resource, 0) <= amount else None
+
+
+def _other_than_containers(spec: PodSpec, resource: str) -> int:
+    """What sidecars and the overhead ask for while the containers run."""
+    sidecars = sum(_asked(c, resource) for c in spec.init_containers if c.is_restartable_init)
+    overhead = Container(resources=ResourceRequirements(requests=spec.overhead))
+    return sidecars + _asked(overhead, resource)
+
+
+def _asked(container: Container, resource: str) -> int:
+    quantity = container_requests(PodSpec(containers=(container,))).get(resource)
+    if quantity is None:
+        return 0
+    return quantity.milli_value() if resource == "cpu" else quantity.value()
+
+
+def _with_request(container: Container, resource: str, amount: int) -> Container:
+    text = format_quantity(amount, Unit.of(resource))
+    requests = dict(container.resources.requests) | {resource: text}
+    limits = dict(container.resources.limits)
+    if resource in limits and (is_extended_resource(resource) or is_hugepages(resource)):
+        limits[resource] = text  # these may not be overcommitted
+    return replace(container, resources=replace(container.resources, requests=requests, limits=limits))
+
+
+# --- node selector and affinity
+
+
+def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
+    return with_spec(pod, replace(pod.spec, node_selector=dict(selector)))
+
+
+def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
+    """With other expressions in a required node affinity term; without any, the requirement as a whole goes."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = affinity.node_affinity
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    if rules is None or required is None:
+        return pod
+    terms = list(required.node_selector_terms)
+    terms[index] = NodeSelectorTerm(match_expressions=requirements, match_fields=terms[index].match_fields)
+    kept = None if terms[index].is_empty else replace(required, node_selector_terms=tuple(terms))
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=kept)
+    empty = kept is None and not rules.preferred_during_scheduling_ignored_during_execution
+    return _with_affinity(pod, replace(affinity, node_affinity=None if empty else rules))
+
+
+def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
+    return with_spec(pod, replace(pod.spec, affinity=None if affinity == Affinity() else affinity))
+
+
+# --- pod affinity
+
+
+def preferring(pod: Pod, term: int, *, anti: bool) -> Pod:
+    """With a required pod (anti-)affinity term as a preference of the highest weight."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+    required = list(rules.required_during_scheduling_ignored_during_execution)
+    weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=required.pop(term))
+    softer = PodAffinity(
+        required_during_scheduling_ignored_during_execution=tuple(required),
+        preferred_during_scheduling_ignored_during_execution=(
+            *rules.preferred_during_scheduling_ignored_during_execution,
+            weighted,
+        ),
+    )
+    if anti:
+        return _with_affinity(pod, replace(affinity, pod_anti_affinity=softer))
+    return _with_affinity(pod, replace(affinity, pod_affinity=softer))
+
+
+# --- topology spread
+
+
+def with_constraint(
+    pod: Pod, index: int, change: Callable[[TopologySpreadConstraint], TopologySpreadConstraint]
+) -> Pod:
+    constraints = list(pod.spec.topology_spread_constraints)
+    constraints[index] = change(constraints[index])
+    return with_spec(pod, replace(pod.spec, topology_spread_constraints=tuple(constraints)))
+
+
+# --- ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPort:
+    """A host port that a pod asks for."""
+
+    port: int
+    protocol: str
+
+
+def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
+    """With another host port; 0 gives it up. Under hostNetwork the container listens on the same number."""
+
+    def changed(old: ContainerPort) -> ContainerPort:
+        if (old.host_port, old.protocol or "TCP") != (port.port, port.protocol):
+            return old
+        if number == 0:
+            return replace(old, host_port=0, host_ip="")
+        return replace(old, host_port=number, container_port=number if pod.spec.host_network else old.container_port)
+
+    containers = tuple(replace(c, ports=tuple(map(changed, c.ports))) for c in pod.spec.containers)
+    return with_spec(pod, replace(pod.spec, containers=containers))

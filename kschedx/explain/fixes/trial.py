@@ -1,0 +1,54 @@
+"""Trying a proposal: the same scheduler, on the cluster and with the pod as they would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kschedx.errors import UndecidableError
+from kschedx.explain.fixes.model import Proposal
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.runtime import Framework
+from kschedx.framework.state import CycleState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a trial showed."""
+
+    feasible: tuple[str, ...]
+    """Nodes on which the pod then passes every filter."""
+    remaining: Mapping[str, int]
+    """Plugin to the number of nodes that it is the first to reject."""
+
+
+def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
+    """Filter the pod of the proposal in its cluster."""
+    changed = proposal.nodes or proposal.deleted or proposal.added is not None
+    if changed:
+        snapshot = framework.snapshot
+        if proposal.deleted:
+            snapshot = snapshot.without_pods(proposal.deleted)
+        if proposal.nodes:
+            snapshot = snapshot.with_nodes(proposal.nodes)
+        if proposal.added is not None:
+            snapshot = snapshot.with_added_node(proposal.added)
+        framework = Framework(framework.profile, framework.config, snapshot, framework.release)
+    state = CycleState()
+    try:
+        _, status, names, _ = framework.run_pre_filter(state, proposal.pod)
+        if not status.is_success:
+            return Result(feasible=(), remaining={status.plugin or "PreFilter": len(framework.nodes)})
+        nodes = framework.nodes
+        if names is not None:
+            rows = sorted(row for name in names if (row := nodes.cluster.index.get(name)) is not None)
+            nodes = nodes.take(np.array(rows, dtype=np.int64))
+        outcome = framework.passes_filters(state, proposal.pod, nodes)
+    except UndecidableError:
+        return Result(feasible=(), remaining={})
+    feasible = tuple(nodes.name(int(row)) for row in np.flatnonzero(outcome.passed))
+    counts = np.bincount(outcome.plugin[outcome.plugin >= 0], minlength=len(outcome.plugins))
+    remaining = {name: int(count) for name, count in zip(outcome.plugins, counts, strict=True) if count}
+    return Result(feasible=feasible, remaining=remaining)

@@ -1,0 +1,224 @@
+"""The plugin: a pod's volumes against what each node can take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kschedx.api.storage import CSINode
+from kschedx.api.types import Pod
+from kschedx.findings import (
+    AttachedVolume,
+    ClaimNotFound,
+    DriverNotInstalled,
+    Finding,
+    PluginMessage,
+    VolumeLimitExceeded,
+)
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.node_volume_limits.attached import (
+    Attachable,
+    AttachedVolumes,
+    VolumeError,
+    attachable_volumes,
+    is_counted,
+)
+from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+REASON = "node(s) exceed max volume count"
+
+_NO_LIMIT = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """One driver's volumes on the nodes of a table; arrays are (node,)."""
+
+    driver: str
+    attached: IntArray
+    wanted: IntArray
+    limit: IntArray
+
+    @property
+    def is_exceeded(self) -> BoolArray:
+        return (self.limit != _NO_LIMIT) & (self.wanted > 0) & (self.attached + self.wanted > self.limit)
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+    """No more volumes of a CSI driver than the node's CSINode allows; a volume counts once per node."""
+
+    name = "NodeVolumeLimits"
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        return PreFilterResult() if any(map(is_counted, pod.spec.volumes)) else PRE_FILTER_SKIP
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        answers = _Answers(len(nodes))
+        has_csi_node = self._has_csi_node[nodes.rows]
+        for on_csi_node in (False, True):
+            mask = has_csi_node == on_csi_node
+            if not mask.any():
+                continue
+            volumes = self._wanted(pod, on_csi_node)
+            if isinstance(volumes, Status):
+                answers.reject(mask, volumes)
+                continue
+            self._reject_without_driver(answers, mask, volumes, nodes)
+            if on_csi_node and volumes:
+                self._reject_broken_pods(answers, nodes)
+                self._reject_excess(answers, volumes, nodes)
+        return answers.verdicts()
+
+    # --- what the cluster has
+
+    @cached_property
+    def _csi_nodes(self) -> Sequence[CSINode | None]:
+        """(node of the cluster,)"""
+        csi_nodes = self.handle.snapshot.storage.csi_nodes
+        return [csi_nodes.get(name) for name in self.handle.nodes.cluster.names]
+
+    def _where(self, rule: Callable[[CSINode | None], bool]) -> BoolArray:
+        """(node of the cluster,) whether a rule holds for the node's CSINode."""
+        return np.array([rule(csi_node) for csi_node in self._csi_nodes], dtype=np.bool_)
+
+    @cached_property
+    def _has_csi_node(self) -> BoolArray:
+        return self._where(lambda csi_node: csi_node is not None)
+
+    @cached_property
+    def _has_limits(self) -> BoolArray:
+        return self._where(lambda csi_node: bool(csi_node and csi_node.limits))
+
+    @cached_property
+    def _limits(self) -> dict[str, IntArray]:
+        """Driver to (node of the cluster,) how many of its volumes can be attached; filled when a driver is met."""
+        return {}
+
+    def _limit(self, driver: str) -> IntArray:
+        if driver not in self._limits:
+            limits = [csi_node.limits.get(driver, _NO_LIMIT) if csi_node else _NO_LIMIT for csi_node in self._csi_nodes]
+            self._limits[driver] = np.array(limits, dtype=np.int64)
+        return self._limits[driver]
+
+    @cached_property
+    def _attached(self) -> AttachedVolumes:
+        snapshot = self.handle.snapshot
+        return AttachedVolumes(snapshot.storage, snapshot.pods, snapshot.cluster.index)
+
+    # --- the pod against the nodes
+
+    def _wanted(self, pod: Pod, on_csi_node: bool) -> tuple[Attachable, ...] | Status:
+        """The pod's volumes, each once, or the status with which it is rejected on all nodes of this sort."""
+        storage = self.handle.snapshot.storage
+        try:
+            found = list(attachable_volumes(pod, storage, on_csi_node=on_csi_node, is_new=True))
+        except VolumeError as wrong:
+            if not wrong.missing_claim:
+                return _error(str(wrong))
+            missing = ClaimNotFound(claim=wrong.missing_claim, volume=wrong.volume, ephemeral=wrong.ephemeral)
+            return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(str(wrong),), findings=(missing,))
+        return tuple({volume.name: volume for volume in found}.values())
+
+    def _reject_without_driver(
+        self, answers: _Answers, mask: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable
+    ) -> None:
+        """Drivers can ask that their volumes go only where they are installed."""
+        if not self.handle.release.enabled("VolumeLimitScaling"):
+            return
+        for driver in dict.fromkeys(volume.driver for volume in volumes):
+            registered = self.handle.snapshot.storage.csi_drivers.get(driver)
+            if registered is None or not registered.spec.prevent_pod_scheduling_if_missing:
+                continue
+            lacking = self._where(lambda csi_node, driver=driver: driver not in _drivers(csi_node))  # type: ignore[misc]
+            reason = f"{driver} CSI driver is not installed on the node"
+
+            def explain(row: int, driver: str = driver) -> tuple[Finding, ...]:
+                return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[int(nodes.rows[row])])),)
+
+            answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
+
+    def _reject_broken_pods(self, answers: _Answers, nodes: NodeTable) -> None:
+        """A running pod whose volumes cannot be counted is an error on its node, where that has limits."""
+        broken = np.zeros(len(nodes.pods), dtype=np.bool_)
+        broken[list(self._attached.errors)] = True
+        for row in np.flatnonzero((nodes.count_where(broken) > 0) & self._has_limits[nodes.rows]):
+            pod = next(int(pod) for pod in nodes.pods_on(int(row)) if broken[pod])
+            answers.reject(np.arange(len(nodes)) == row, _error(self._attached.errors[pod]))
+
+    def _reject_excess(self, answers: _Answers, volumes: Sequence[Attachable], nodes: NodeTable) -> None:
+        attached = self._attached
+        by_pods = attached.by_pods(nodes)
+        missing = {volume: np.ones(len(nodes.cluster.nodes), dtype=np.bool_) for volume in volumes}
+        for volume, mask in missing.items():
+            mask[by_pods.nodes_with(attached.number(volume))] = False
+        counts = tuple(
+            _Count(
+                driver=driver,
+                attached=attached.count(driver, by_pods, attached.by_attachment)[nodes.rows],
+                wanted=sum(
+                    (mask[nodes.rows].astype(np.int64) for volume, mask in missing.items() if volume.driver == driver),
+                    start=np.zeros(len(nodes), dtype=np.int64),
+                ),
+                limit=self._limit(driver)[nodes.rows],
+            )
+            for driver in dict.fromkeys(volume.driver for volume in volumes)
+        )
+
+        def explain(row: int) -> tuple[Finding, ...]:
+            place = int(nodes.rows[row])
+            return tuple(
+                VolumeLimitExceeded(
+                    driver=count.driver,
+                    attached=int(count.attached[row]),
+                    limit=int(count.limit[row]),
+                    volumes=tuple(
+                        volume.title for volume, mask in missing.items() if volume.driver == count.driver and mask[place]
+                    ),
+                    holders=tuple(
+                        AttachedVolume(volume=volume.title, pods=pods)
+                        for volume, pods in attached.on_node(count.driver, place, nodes.pods_on(row))
+                    ),
+                )
+                for count in counts
+                if count.is_exceeded[row]
+            )
+
+        exceeded = np.logical_or.reduce([count.is_exceeded for count in counts])
+        answers.reject(exceeded, Status(code=Code.UNSCHEDULABLE, reasons=(REASON,)), explain)
+
+
+class _Answers:
+    """A status for each node, the first that was given."""
+
+    def __init__(self, count: int) -> None:
+        self._case = np.zeros(count, dtype=np.int64)
+        self._statuses = [SUCCESS]
+        self._explain: list[Callable[[int], tuple[Finding, ...]]] = [lambda _: ()]
+
+    def reject(
+        self, mask: BoolArray, status: Status, explain: Callable[[int], tuple[Finding, ...]] | None = None
+    ) -> None:
+        self._case[mask & (self._case == 0)] = len(self._statuses)
+        self._statuses.append(status)
+        self._explain.append(explain or (lambda _: status.findings))
+
+    def verdicts(self) -> Verdicts:
+        return Verdicts(
+            codes=np.array([status.code for status in self._statuses], dtype=np.int64)[self._case],
+            reasons=Column(self._case, [status.reasons for status in self._statuses]),
+            explain=lambda row: self._explain[int(self._case[row])](row),
+        )
+
+
+def _error(text: str) -> Status:
+    return Status(code=Code.ERROR, reasons=(text,), findings=(PluginMessage(text=text),))
+
+
+def _drivers(csi_node: CSINode | None) -> tuple[str, ...]:
+    return tuple(driver.name for driver in csi_node.spec.drivers) if csi_node else ()

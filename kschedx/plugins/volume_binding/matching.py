@@ -1,0 +1,244 @@
+"""Existing volumes for unbound claims, on all nodes at once (FindMatchingVolume in component-helpers/storage/volume).
+
+On a node, the claims take turns in ascending order of size. Each takes a volume that is prebound to it, or else the
+smallest that fits and that the node can reach; what one claim took is gone for the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kschedx.api.selectors import NodeSelector, Selector, compile_selector
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
+from kschedx.errors import InputError
+from kschedx.findings import LostCount, VolumeCandidate
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.node_lookup import NodeLookup
+
+NO_VOLUME = -1
+
+_NEAREST = 10
+_FURTHEST_FIRST = (
+    "wrong-node", "taken", "access-modes", "selector", "not-available", "being-deleted", "volume-attributes-class",
+    "volume-mode", "too-small", "bound-to-another-claim",
+)  # fmt: skip
+"""The checks in reverse order, so that a volume that came further is nearer."""
+
+
+class SearchError(Exception):
+    """A claim that cannot be searched for, in upstream's words: an error on every node."""
+
+
+class Search:
+    """One claim against the volumes of its class: what can be said without a node."""
+
+    def __init__(
+        self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume], *, attributes_classes: bool
+    ) -> None:
+        """`attributes_classes` is the gate VolumeAttributesClass. Raises `SearchError`."""
+        self.claim = claim
+        self.volumes = volumes
+        self._attributes_classes = attributes_classes
+        if claim.spec.volume_attributes_class_name and not attributes_classes:
+            raise SearchError(
+                f"unsupported volumeAttributesClassName is set on claim {claim.key} when the feature-gate "
+                "VolumeAttributesClass is disabled"
+            )
+        self._selector = _selector(claim)
+        self._size = claim.size
+        self.lost: dict[str, list[PersistentVolume]] = {}
+        """Why volumes lost on every node, with those that did."""
+        self.prebound: list[PersistentVolume] = []
+        """Volumes that name the claim: the first of them is taken or none at all."""
+        fitting: list[PersistentVolume] = []
+        for volume in volumes:
+            why = self._lost(volume)
+            if why is not None:
+                self.lost.setdefault(why, []).append(volume)
+            elif volume.spec.claim_ref is not None:
+                self.prebound.append(volume)
+            else:
+                fitting.append(volume)
+        self.fitting = sorted(fitting, key=lambda volume: volume.size)
+        """Volumes that any node may take that reaches them, smallest first."""
+
+    def _lost(self, volume: PersistentVolume) -> str | None:
+        claim, spec = self.claim.spec, volume.spec
+        is_prebound = spec.claim_ref is not None
+        if is_prebound and not is_bound_to(volume, self.claim):
+            return "bound-to-another-claim"
+        if volume.size < self._size:
+            return "too-small"
+        if claim.volume_mode != spec.volume_mode:
+            return "volume-mode"
+        wanted = claim.volume_attributes_class_name if self._attributes_classes else ""
+        if spec.volume_attributes_class_name != wanted:
+            return "volume-attributes-class"
+        if volume.metadata.deletion_timestamp is not None:
+            return "being-deleted"
+        if is_prebound:
+            return None
+        if volume.status.phase != "Available":
+            return "not-available"
+        if self._selector is not None and not self._selector.matches(volume.metadata.labels):
+            return "selector"
+        if not {*claim.access_modes} <= {*spec.access_modes}:
+            return "access-modes"
+        return None
+
+    @cached_property
+    def by_reach(self) -> dict[NodeSelector | None, list[int]]:
+        """Node affinity to the positions in `fitting` of the volumes that have it, ascending."""
+        groups: dict[NodeSelector | None, list[int]] = {}
+        for rank, volume in enumerate(self.fitting):
+            groups.setdefault(volume.required_node_affinity, []).append(rank)
+        return groups
+
+    # --- the account
+
+    def lost_counts(self, taken: frozenset[str]) -> tuple[LostCount, ...]:
+        """Why all volumes lost on a node where other claims of the pod took those of the names `taken`."""
+        counts = Counter({why: len(volumes) for why, volumes in self.lost.items()})
+        counts.update(self._lost_here(volume, taken) for volume in (*self.prebound, *self.fitting))
+        return tuple(LostCount(lost=why, volumes=count) for why, count in counts.most_common())
+
+    def nearest(self, taken: frozenset[str]) -> tuple[VolumeCandidate, ...]:
+        """The volumes that came furthest."""
+        found = [
+            self._candidate(volume, self._lost_here(volume, taken))
+            for volume in (*self.prebound, *self.fitting)[:_NEAREST]
+        ]
+        for why in _FURTHEST_FIRST:
+            volumes = self.lost.get(why, [])
+            if why == "too-small":
+                volumes = sorted(volumes, key=lambda volume: -volume.size)
+            found += [self._candidate(volume, why) for volume in volumes[: _NEAREST - len(found)]]
+        return tuple(found)
+
+    @staticmethod
+    def _lost_here(volume: PersistentVolume, taken: frozenset[str]) -> str:
+        return "taken" if volume.name in taken else "wrong-node"
+
+    @staticmethod
+    def _candidate(volume: PersistentVolume, why: str) -> VolumeCandidate:
+        return VolumeCandidate(
+            name=volume.name, capacity=volume.size_in_bytes, lost=why, detail=_detail(volume, why)
+        )
+
+
+def _selector(claim: PersistentVolumeClaim) -> Selector | None:
+    if claim.spec.selector is None:
+        return None
+    try:
+        return compile_selector(claim.spec.selector)
+    except InputError as error:
+        raise SearchError(f"error creating internal label selector for claim: {claim.key}: {error}") from None
+
+
+def _detail(volume: PersistentVolume, why: str) -> str:
+    match why:
+        case "bound-to-another-claim":
+            reference = volume.spec.claim_ref
+            return f"{reference.namespace}/{reference.name}" if reference else ""
+        case "volume-mode":
+            return volume.spec.volume_mode
+        case "volume-attributes-class":
+            return volume.spec.volume_attributes_class_name
+        case "being-deleted":
+            return volume.metadata.deletion_timestamp or ""
+        case "not-available":
+            return volume.status.phase
+        case "access-modes":
+            return ", ".join(volume.spec.access_modes)
+        case "selector":
+            return ", ".join(f"{key}={value}" for key, value in sorted(volume.metadata.labels.items()))
+        case "wrong-node":
+            return _reach(volume.required_node_affinity)
+        case _:
+            return ""
+
+
+def _reach(selector: NodeSelector | None) -> str:
+    """`zone In [a]`, terms joined by "or"."""
+    terms = selector.node_selector_terms if selector else ()
+    return " or ".join(
+        " and ".join(f"{one.key} {one.operator} [{', '.join(one.values)}]" for one in term.match_expressions)
+        for term in terms
+    )
+
+
+# --- the nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """What each claim takes on each node: `choices[i]` is (node,), a position in `volumes` or NO_VOLUME."""
+
+    searches: tuple[Search, ...]
+    """In the order in which the claims take turns."""
+    volumes: tuple[PersistentVolume, ...]
+    choices: tuple[IntArray, ...]
+
+    def taken_before(self, search: int, node: int) -> frozenset[str]:
+        """Names of the volumes that earlier claims took on a node."""
+        earlier = (int(choice[node]) for choice in self.choices[:search])
+        return frozenset(self.volumes[number].name for number in earlier if number != NO_VOLUME)
+
+    def chosen(self, search: int, node: int) -> PersistentVolume | None:
+        number = int(self.choices[search][node])
+        return None if number == NO_VOLUME else self.volumes[number]
+
+
+def find_matches(searches: Iterable[Search], lookup: NodeLookup, count: int) -> Matches:
+    """The volumes that the claims take on each of `count` nodes."""
+    turns = tuple(sorted(searches, key=lambda search: search.claim.size))
+    numbers: dict[str, int] = {}
+    volumes: list[PersistentVolume] = []
+    for search in turns:
+        for volume in (*search.prebound, *search.fitting):
+            if numbers.setdefault(volume.name, len(volumes)) == len(volumes):
+                volumes.append(volume)
+    choices: list[IntArray] = []
+    for search in turns:
+        choices.append(_choose(search, choices, numbers, lookup, count))
+    return Matches(searches=turns, volumes=tuple(volumes), choices=tuple(choices))
+
+
+def _choose(
+    search: Search, taken: Sequence[IntArray], numbers: dict[str, int], lookup: NodeLookup, count: int
+) -> IntArray:
+    choice = np.full(count, NO_VOLUME, dtype=np.int64)
+    undecided = np.ones(count, dtype=np.bool_)
+    for volume in search.prebound:
+        number = numbers[volume.name]
+        here = np.flatnonzero(undecided)
+        here = here[~_is_taken(number, taken, here)]
+        reached = here[np.isin(here, lookup.selector(volume.required_node_affinity), assume_unique=True)]
+        choice[reached] = number
+        undecided[here] = False
+    best = np.full(count, len(search.fitting), dtype=np.int64)
+    for reach, ranks in search.by_reach.items():
+        rows = lookup.selector(reach)
+        rows = rows[undecided[rows]]
+        for rank in ranks:
+            if not len(rows):
+                break
+            gone = _is_taken(numbers[search.fitting[rank].name], taken, rows)
+            free = rows[~gone]
+            best[free] = np.minimum(best[free], rank)
+            rows = rows[gone]
+    number_of_rank = np.array([*(numbers[volume.name] for volume in search.fitting), NO_VOLUME], dtype=np.int64)
+    return np.where(undecided, number_of_rank[best], choice)
+
+
+def _is_taken(number: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArray:
+    """(row,) whether an earlier claim has the volume there."""
+    mask = np.zeros(len(rows), dtype=np.bool_)
+    for choice in taken:
+        mask |= choice[rows] == number
+    return mask

@@ -1,0 +1,211 @@
+"""What rejects the pod: a block for each group of nodes, and one for what stops the pod as a whole."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import assert_never
+
+from rich.text import Text
+
+from kschedx.explain.blockers import HOSTNAME, Blocker, NodeGroup
+from kschedx.explain.diagnosis import Diagnosis, Excluded, NodeDetail, Stop
+from kschedx.explain.holders import Answer, Eviction, Holder
+from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
+from kschedx.framework.status import Status
+from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph
+from kschedx.render.units import amount, count, listed
+from kschedx.render.wording import Fact
+from kschedx.render.words import describe
+
+NEIGHBOURS = 4
+"""Nodes of a group that are named beside the exemplar."""
+SHOWN_PODS = 3
+
+
+class Level(IntEnum):
+    """How much of a block is shown."""
+
+    LINE = 0
+    """Headlines alone."""
+    BRIEF = 1
+    """A line for each fact that the numbers are in."""
+    FACTS = 2
+    """Every fact, at most two lines each."""
+    FULL = 3
+    """Every fact, at most four lines each."""
+    ALL = 4
+    """Everything, however long."""
+
+
+_MOST_LINES = {Level.LINE: 0, Level.BRIEF: 1, Level.FACTS: 2, Level.FULL: 4, Level.ALL: None}
+"""Of each fact."""
+
+
+def group_block(diagnosis: Diagnosis, group: NodeGroup, width: int, level: Level, *, eviction: bool = True) -> list[Text]:
+    """A group: its exemplar's blockers with the numbers, whether eviction helps, and the nodes next to it."""
+    detail = diagnosis.detail(group.rows[0])
+    nodes = f"({count(group.count, 'node')})" if group.count > 1 else ""
+    lines = detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction)
+    if group.count > 1 and level >= Level.BRIEF:
+        lines += fact_lines(_others(diagnosis, group, level), width, _MOST_LINES[level])
+    return lines
+
+
+def detail_block(
+    detail: NodeDetail,
+    width: int,
+    level: Level,
+    *,
+    where: str = "",
+    aside: str = "",
+    eviction: bool = True,
+) -> list[Text]:
+    """One node's blockers, the verdict first."""
+    lines: list[Text] = []
+    limit = _MOST_LINES[level]
+    pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in _findings(blocker)]
+    for number, (blocker, finding) in enumerate(pairs):
+        words = describe(finding, detail)
+        nominated = " (with the pods nominated for it)" if blocker.with_nominated else ""
+        headline = f"✗ {blocker.plugin}{SEPARATOR}{words.headline}{nominated}"
+        if number == 0:
+            lines += _heading(where or detail.account.name, headline, aside, width)
+        else:
+            lines += _also(headline, width, level)
+        if level is not Level.LINE:
+            for fact in words.facts:
+                lines += fact_lines(fact, width, limit)
+    if eviction and level is not Level.LINE:
+        for fact in eviction_facts(detail):
+            lines += fact_lines(fact, width, limit)
+    return lines
+
+
+def _findings(blocker: Blocker) -> tuple[Finding, ...]:
+    """A plugin of another package may reject without any."""
+    return blocker.findings or (PluginMessage(text="rejects the node"),)
+
+
+def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
+    whole = f"{where} {headline}   {aside}".rstrip()
+    if fits(whole, width):
+        return [line((where, BOLD), f" {headline}", (f"   {aside}" if aside else "", DIM))]
+    where = cut(where, width - len(aside) - 3)
+    first = line((where, BOLD), (f"   {aside}" if aside else "", DIM))
+    return [first, *paragraph(headline, width, first=" " * INDENT, indent=INDENT)]
+
+
+def _also(headline: str, width: int, level: Level) -> list[Text]:
+    if level is Level.LINE:
+        return [line(" " * INDENT, ("also".ljust(LABEL), DIM), cut(headline, width - INDENT - LABEL))]
+    return paragraph(headline, width, first=" " * INDENT + "also".ljust(LABEL), indent=INDENT + LABEL)
+
+
+def _where(group: NodeGroup) -> str:
+    """A node, or the domain that its first finding is about."""
+    finding = next(iter(group.exemplar.findings), None)
+    if isinstance(finding, TopologySpreadSkew) and finding.topology_key != HOSTNAME and group.count > 1:
+        return f"{finding.topology_key.rpartition('/')[2]} {finding.domain}"
+    return group.exemplar.name
+
+
+def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact:
+    """The other nodes of a group with what differs, nearest first."""
+    by_domain = _where(group) != group.exemplar.name
+    rows = group.rows[0 if by_domain else 1 :]
+    shown = rows if level is Level.ALL else rows[:NEIGHBOURS]
+    briefs = [_brief(diagnosis.detail(row)) for row in shown]
+    differ = len(set(briefs)) > 1 or briefs[0] != _brief(diagnosis.detail(group.rows[0]))
+    names = [diagnosis.detail(row).account.name for row in shown]
+    items = [f"{name} {brief}".rstrip() if differ else name for name, brief in zip(names, briefs, strict=True)]
+    left = len(rows) - len(items)
+    if left:
+        items.append(f"{left:,} more")
+    return Fact(
+        label="nodes" if by_domain else "others",
+        items=tuple(items),
+        rest=tuple(f"{len(rows) - number:,} more" for number in range(len(items))),
+    )
+
+
+def _brief(detail: NodeDetail) -> str:
+    briefs = (describe(finding).brief for finding in detail.account.findings)
+    return ", ".join(brief for brief in briefs if brief)
+
+
+# --- eviction
+
+
+def eviction_facts(detail: NodeDetail) -> list[Fact]:
+    """Whether evicting pods could help, and who would make room by leaving."""
+    found = detail.eviction
+    facts = [Fact(label="eviction", items=(_eviction(found, detail),))]
+    if found.enough:
+        resource = next(one.resource for one in detail.account.findings if isinstance(one, InsufficientResource))
+        pods = [f"{holder.pod} ({amount(resource, holder.amount)})" for holder in found.enough]
+        lead = "any one of these leaving: " if len(pods) > 1 else "if it left: "
+        facts.append(
+            Fact(
+                label="room",
+                items=(lead + pods[0], *pods[1:]),
+                rest=tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods))),
+            )
+        )
+    return facts
+
+
+def _eviction(found: Eviction, detail: NodeDetail) -> str:
+    match found.answer:
+        case Answer.HELPS:
+            broken = f", against {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
+            return f"could help: {pods_text(found.victims, SHOWN_PODS)} would go{broken}"
+        case Answer.UNRESOLVABLE:
+            only = len(detail.account.blockers) == 1
+            return "cannot help" if only else f"cannot help: {found.plugin} rejects the node whoever runs there"
+        case Answer.NOT_ALLOWED:
+            lower = count(found.lower, "pod here has", "pods here have")
+            return f"not allowed: preemptionPolicy is Never ({lower} a lower priority)"
+        case Answer.NO_LOWER_PRIORITY:
+            return "cannot help: no pod here has a lower priority"
+        case Answer.NOT_ENOUGH:
+            lower = "the only pod" if found.lower == 1 else f"all {found.lower:,} pods"
+            return f"cannot help: without {lower} of lower priority it still does not fit"
+        case Answer.NOT_TRIED:
+            return f"not tried: {count(found.lower, 'pod here has', 'pods here have')} a lower priority"
+        case _:
+            assert_never(found.answer)
+
+
+def pods_text(pods: tuple[Holder, ...], limit: int) -> str:
+    """`shop/web-1 (priority 0), ml/train (priority 100) and 3 more`."""
+    return listed([f"{pod.pod} (priority {pod.priority})" for pod in pods], limit)
+
+
+# --- the pod as a whole
+
+
+def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
+    """What stops the pod before any node is looked at."""
+    lines: list[Text] = []
+    aside = "PreFilter: no node was evaluated" if stop.point == "PreFilter" else "PreEnqueue: it is not in the queue"
+    for number, finding in enumerate(_told(stop.status)):
+        words = describe(finding)
+        plugin = f"{stop.status.plugin}{SEPARATOR}" if stop.status.plugin else ""
+        headline = f"✗ {plugin}{words.headline}"
+        lines += _heading(where, headline, aside, width) if number == 0 else _also(headline, width, level)
+        for fact in words.facts if level is not Level.LINE else ():
+            lines += fact_lines(fact, width, _MOST_LINES[level])
+    return lines
+
+
+def _told(status: Status) -> tuple[Finding, ...]:
+    return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
+
+
+def excluded_block(excluded: Excluded, width: int) -> list[Text]:
+    """The nodes that PreFilter left out, in a line."""
+    plugins = ", ".join(excluded.plugins)
+    only = f"only {listed(excluded.names, 3)} can be considered" if excluded.names else "no node can be considered"
+    return _heading(
+        count(excluded.count, "other node"), f"✗ {plugins}{SEPARATOR}{only}", "PreFilter: not evaluated", width
+    )

@@ -1,0 +1,154 @@
+"""Lines of a given width: labelled facts, hanging indents, columns. Measured in terminal cells.
+
+Everything that becomes a line goes through `text`, which makes it harmless; no markup is ever read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from kschedx.render.safe import visible
+from kschedx.render.wording import Fact
+
+INDENT = 2
+LABEL = 10
+"""Columns of a fact's label, the gap after it included."""
+SEPARATOR = " · "
+
+BOLD, DIM, GOOD, BAD = "bold", "dim", "green", "bold red"
+_MARKS = {"✓": GOOD, "✗": BAD}
+
+
+def text(content: str, style: str = "") -> Text:
+    """A line's part. Control characters in `content` are shown, ✓ and ✗ are coloured."""
+    made = Text(visible(content), style=style, no_wrap=True, overflow="ignore", end="\n")
+    for position, character in enumerate(made.plain):
+        if character in _MARKS:
+            made.stylize(_MARKS[character], position, position + 1)
+    return made
+
+
+def line(*parts: str | tuple[str, str] | Text) -> Text:
+    """A line of plain and `(content, style)` parts."""
+    made = Text("", no_wrap=True, overflow="ignore")
+    for part in parts:
+        if isinstance(part, Text):
+            made.append_text(part)
+        elif isinstance(part, str):
+            made.append_text(text(part))
+        else:
+            made.append_text(text(*part))
+    return made
+
+
+BLANK = Text("")
+
+
+def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
+    """`  label     item · item` and what does not fit below it, in at most `limit` lines; the rest is counted."""
+    room = max(width - INDENT - LABEL, 20)
+    rows = joined([visible(item) for item in fact.items], room)
+    if limit is not None and len(rows) > limit:
+        rows = _shortened(fact, room, limit)
+    label = visible(fact.label)
+    head = " " * INDENT + (label + " " * max(LABEL - cell_len(label), 1))
+    return [
+        line((head if number == 0 else " " * (INDENT + LABEL), DIM), row) for number, row in enumerate(rows or [""])
+    ]
+
+
+def joined(items: Iterable[str], room: int) -> list[str]:
+    """Items joined by the separator, broken between items where possible and between words otherwise."""
+    rows: list[str] = []
+    current = ""
+    for item in items:
+        joined = f"{current}{SEPARATOR}{item}" if current else item
+        if cell_len(joined) <= room:
+            current = joined
+            continue
+        if current:
+            rows.append(current)
+        *full, current = wrapped(item, room)
+        rows.extend(full)
+    return [*rows, current] if current else rows
+
+
+def _shortened(fact: Fact, room: int, limit: int) -> list[str]:
+    """As many items as leave room for the count of those left out; a single long item is cut."""
+    items = [visible(item) for item in fact.items]
+    for shown in range(len(items) - 1, 0, -1):
+        rest = fact.rest[shown] if shown < len(fact.rest) else f"{len(items) - shown:,} more"
+        rows = joined([*items[:shown], rest], room)
+        if len(rows) <= limit:
+            return rows
+    return [*joined(items, room)[: limit - 1], cut(joined(items, room)[limit - 1] + " …", room)]
+
+
+def wrapped(content: str, room: int) -> list[str]:
+    """The text in lines of at most `room` cells, broken at spaces, or anywhere in a word that is longer."""
+    rows: list[str] = []
+    current = ""
+    for word in content.split(" "):
+        joined = f"{current} {word}" if current else word
+        if cell_len(joined) <= room:
+            current = joined
+            continue
+        if current:
+            rows.append(current)
+        *full, current = _pieces(word, room)
+        rows.extend(full)
+    return [*rows, current]
+
+
+def _pieces(word: str, room: int) -> Iterator[str]:
+    piece, size = "", 0
+    for character in word:
+        cells = cell_len(character)
+        if size + cells > room and piece:
+            yield piece
+            piece, size = "", 0
+        piece, size = piece + character, size + cells
+    yield piece
+
+
+def cut(content: str, room: int) -> str:
+    """The text in at most `room` cells, with an ellipsis in the middle, since names differ at both ends."""
+    if cell_len(content) <= room:
+        return content
+    if room < 5:
+        return next(_pieces(content, max(room, 1)))
+    tail = (room - 1) // 2
+    end = content[::-1]
+    return next(_pieces(content, room - 1 - tail)) + "…" + next(_pieces(end, tail))[::-1]
+
+
+def paragraph(content: str, width: int, *, first: str = "", indent: int = 0, style: str = "") -> list[Text]:
+    """A wrapped paragraph; `first` leads the first line, the others are indented by `indent`."""
+    lead = max(cell_len(visible(first)), indent)
+    rows = wrapped(visible(content), max(width - lead, 20))
+    return [
+        line((first.ljust(lead) if number == 0 else " " * lead, DIM), (row, style)) for number, row in enumerate(rows)
+    ]
+
+
+def columns(
+    rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: int = 0, header: bool = False
+) -> list[Text]:
+    """Rows as aligned columns, two spaces apart. `right` are the columns that are right-aligned."""
+    cells = [[visible(cell) for cell in row] for row in rows]
+    sizes = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    made = []
+    for number, row in enumerate(cells):
+        padded = [
+            " " * (size - cell_len(cell)) + cell if index in right else cell + " " * (size - cell_len(cell))
+            for index, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        made.append(text((" " * indent + "  ".join(padded)).rstrip(), DIM if header and number == 0 else ""))
+    return made
+
+
+def fits(content: str, width: int) -> bool:
+    return cell_len(visible(content)) <= width

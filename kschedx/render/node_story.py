@@ -1,0 +1,125 @@
+"""One node's whole story: every plugin's verdict on it, and its scores against the winner's."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.holders import candidate_on, victims
+from kschedx.explain.ranking import Ranking, ScoredNode, scored
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.status import Code
+from kschedx.render.blocks import eviction_facts, pods_text
+from kschedx.render.layout import BLANK, BOLD, DIM, columns, fact_lines, line, paragraph, text
+from kschedx.render.scores import signed
+from kschedx.render.units import count
+from kschedx.render.words import describe
+
+
+def node_story(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[Text]:
+    """`name` is a node of the cluster."""
+    cycle = diagnosis.cycle
+    node = cycle.all_nodes.cluster.index[name]
+    row = _row_of(cycle, node)
+    scores = _scored(cycle, name)
+    lines = _title(diagnosis, ranking, name, row, scores, width)
+    if row is None:
+        return [*lines, *paragraph(_not_evaluated(diagnosis), width, indent=2)]
+    lines += _verdicts(diagnosis, row, width)
+    if scores is not None and ranking is not None:
+        lines += [BLANK, *_scores(scores, ranking)]
+    candidate = candidate_on(cycle, node)
+    if candidate is not None:
+        gone = victims(cycle, candidate)
+        told = f"preemption would evict {count(len(gone), 'pod')} here: {pods_text(gone, len(gone))}"
+        lines += [BLANK, *paragraph(told, width, indent=2)]
+    return lines
+
+
+def _row_of(cycle: Cycle, node: int) -> int | None:
+    """The node's row in the nodes that PreFilter left in."""
+    rows = [] if cycle.nodes is None else cycle.nodes.rows.tolist()
+    return rows.index(node) if node in rows else None
+
+
+def _scored(cycle: Cycle, name: str) -> ScoredNode | None:
+    if cycle.scores is None or name not in cycle.scores.nodes.names:
+        return None
+    return scored(cycle.scores, cycle.scores.nodes.names.index(name))
+
+
+def _title(
+    diagnosis: Diagnosis, ranking: Ranking | None, name: str, row: int | None, scores: ScoredNode | None, width: int
+) -> list[Text]:
+    key = diagnosis.cycle.pod.key
+    if row is None:
+        said = f"{key} was not tried here"
+    elif diagnosis.cycle.filter is not None and diagnosis.cycle.filter.codes[row] != Code.SUCCESS:
+        blockers = diagnosis.detail(row).account.blockers
+        said = f"{key} does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
+    elif scores is None or ranking is None:
+        said = f"{key} fits"
+    else:
+        behind = ranking.nodes[0].total - scores.total
+        place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else "the highest"
+        said = f"{key} fits, total {scores.total:,}, {place}"
+    return paragraph(f"{name}: {said}", width, style=BOLD)
+
+
+def _not_evaluated(diagnosis: Diagnosis) -> str:
+    if diagnosis.excluded is not None:
+        return f"PreFilter left it out: {', '.join(diagnosis.excluded.plugins)} names other nodes"
+    return "PreFilter rejected the pod: no node was evaluated"
+
+
+def _verdicts(diagnosis: Diagnosis, row: int, width: int) -> list[Text]:
+    cycle = diagnosis.cycle
+    assert cycle.filter is not None
+    detail = diagnosis.detail(row)
+    blockers = {blocker.plugin: blocker for blocker in detail.account.blockers}
+    lines: list[Text] = []
+    decided = False
+    for plugin in cycle.profile.points["filter"]:
+        blocker = blockers.get(plugin)
+        if blocker is None:
+            passed = plugin in cycle.filter.plugins
+            lines.append(line("  ✓ " if passed else "  · ", plugin, ("" if passed else "  nothing to check", DIM)))
+            continue
+        aside = "" if blocker.is_verdict and not decided else "   (kube-scheduler does not come to this)"
+        decided = True
+        for finding in blocker.findings:
+            words = describe(finding, detail)
+            lines += paragraph(f"✗ {plugin} · {words.headline}{aside}", width, first="  ", indent=2)
+            for fact in words.facts:
+                lines += [_shifted(one) for one in fact_lines(fact, width - 2)]
+    if blockers:
+        for fact in eviction_facts(detail):
+            lines += fact_lines(fact, width)
+    return lines
+
+
+def _shifted(one: Text) -> Text:
+    return line("  ", one)
+
+
+def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:
+    """Raw, normalized and weighted of this node, and the winner's weighted score."""
+    winner = ranking.nodes[0]
+    rows = [["plugin", "raw", "normalized", "weight", "weighted", "winner", "difference"]]
+    for mine, best in zip(node.contributions, winner.contributions, strict=True):
+        rows.append(
+            [
+                mine.plugin,
+                f"{mine.raw:,}",
+                f"{mine.normalized:,}",
+                f"× {mine.weight}",
+                f"{mine.weighted:,}",
+                f"{best.weighted:,}",
+                signed(mine.weighted - best.weighted),
+            ]
+        )
+    rows.append(["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", signed(node.total - winner.total)])
+    return [
+        *([text(f"  the winner is {winner.name}", DIM)] if winner.name != node.name else []),
+        *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True),
+    ]

@@ -1,0 +1,86 @@
+"""The outcome in a line, and kube-scheduler's own words."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from rich.text import Text
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.ranking import Ranking
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.render.layout import BAD, BOLD, DIM, GOOD, paragraph
+from kschedx.render.scores import decision
+from kschedx.render.units import count, listed
+
+SHOWN = 4
+
+
+def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> list[Text]:
+    """The answer, then the event's text as kube-scheduler writes it, whole, so that a search finds it."""
+    cycle = diagnosis.cycle
+    mark, style = ("✓ ", GOOD) if cycle.outcome is Outcome.SCHEDULED else ("✗ ", BAD)
+    if cycle.outcome is Outcome.GATED:
+        mark, style = "‖ ", "yellow"
+    lines = paragraph(sentence(diagnosis, ranking), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+    if ranking and ranking.margin is not None and cycle.nominated is None:
+        lines += paragraph(_margin(ranking), width, first="  ")
+    if cycle.message:
+        lines += paragraph(f'kube-scheduler: "{cycle.message}"', width, first="  ", style=DIM)
+    return lines
+
+
+def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+    """`shop/web-0 cannot be scheduled: 0 of 5 nodes fit`."""
+    cycle = diagnosis.cycle
+    key = cycle.pod.key
+    match cycle.outcome:
+        case Outcome.SCHEDULED:
+            return f"{key} {_goes(cycle, ranking)}"
+        case Outcome.UNSCHEDULABLE:
+            return f"{key} cannot be scheduled: {_why_not(diagnosis)}"
+        case Outcome.GATED:
+            gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
+            held = f"held back by {listed(gates, SHOWN)}" if gates else _held(diagnosis)
+            then = f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
+            return f"{key} is gated, {held}; without that {then}"
+        case Outcome.ERROR:
+            return f"{key}: kube-scheduler fails with an internal error, so there is no decision"
+        case _:
+            assert_never(cycle.outcome)
+
+
+def _held(diagnosis: Diagnosis) -> str:
+    return next((f"held back by {stop.status.plugin}" for stop in diagnosis.stops), "held back")
+
+
+def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
+    names = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
+    if cycle.nominated is not None:
+        return f"goes to {names[0]}, the node it is nominated for: no other is looked at while it fits there"
+    if len(names) > 1:
+        tied = listed(names, SHOWN)
+        return f"goes to one of {count(len(names), 'node')} that share the highest total, at random: {tied}"
+    only = ", the only node that fits" if ranking is None or ranking.count == 1 else ""
+    return f"goes to {names[0]}{only}"
+
+
+def _margin(ranking: Ranking) -> str:
+    assert ranking.runner_up is not None
+    winner = "they are" if ranking.winners > 1 else f"total {ranking.nodes[0].total:,},"
+    return f"{winner} {ranking.margin:,} ahead of {ranking.runner_up.name}: {decision(ranking)}"
+
+
+def _why_not(diagnosis: Diagnosis) -> str:
+    cycle = diagnosis.cycle
+    if not diagnosis.total:
+        return "the cluster has no nodes"
+    if cycle.nodes is None:
+        return f"no node was evaluated, of {count(diagnosis.total, 'node')}"
+    fit = f"0 of {count(diagnosis.total, 'node')} {'fits' if diagnosis.total == 1 else 'fit'}"
+    result = cycle.post_filter
+    if result is None or not result.candidates:
+        return fit
+    names = [cycle.all_nodes.cluster.names[row] for row in result.best]
+    where = names[0] if len(names) == 1 else f"one of {listed(names, 3)}"
+    return f"{fit} as it is; preemption would make room on {where}"

@@ -1,0 +1,215 @@
+"""The screens of `kschedx why`: the first one in at most 40 lines, one node's story, a row per node, everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text
+
+from kschedx.errors import InputError, nearest
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.explanation import Explanation
+from kschedx.explain.ranking import Ranking, ranking
+from kschedx.framework.cycle import Outcome
+from kschedx.render import terminal
+from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
+from kschedx.render.candidates import candidates_block
+from kschedx.render.layout import BLANK, BOLD, DIM, paragraph, text
+from kschedx.render.node_story import node_story
+from kschedx.render.outcome import outcome_block
+from kschedx.render.scores import SHOWN, matrices, ranking_block
+from kschedx.render.tables import node_rows, tables
+from kschedx.render.units import count, listed
+
+MOST_LINES = 40
+MOST_GROUPS = 8
+MOST_FIXES = 4
+MOST_NOTES = 3
+
+SAID = frozenset({"gated", "nominated-node-first", "tie"})
+"""Notes whose text the outcome's line holds already."""
+
+Block = Callable[[Level], list[Text]]
+
+
+def print_why(
+    explanation: Explanation, *, nodes: Sequence[str] = (), all_nodes: bool = False, wide: bool = False
+) -> None:
+    """`why` on standard output."""
+    out = terminal.console()
+    terminal.write(why(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
+
+
+def why(
+    explanation: Explanation,
+    *,
+    width: int,
+    nodes: Sequence[str] = (),
+    all_nodes: bool = False,
+    wide: bool = False,
+) -> list[Text]:
+    """The lines of a screen. Raises `InputError` for a node that the cluster does not have."""
+    diagnosis = Diagnosis(explanation.cycle)
+    if nodes:
+        return _stories(diagnosis, nodes, width)
+    if wide:
+        return _everything(explanation, diagnosis, width)
+    if all_nodes:
+        head = outcome_block(diagnosis, ranking(explanation.cycle, SHOWN), width)
+        return [*head, BLANK, *node_rows(diagnosis, width)]
+    return _first(explanation, diagnosis, width)
+
+
+def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Text]:
+    index = diagnosis.cycle.all_nodes.cluster.index
+    ranked = ranking(diagnosis.cycle)
+    lines: list[Text] = []
+    for name in nodes:
+        if name not in index:
+            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, index))
+        lines += [*([BLANK] if lines else []), *node_story(diagnosis, ranked, name, width)]
+    return lines
+
+
+# --- the first screen
+
+
+def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
+    ranked = ranking(explanation.cycle, SHOWN + 1)
+    head = outcome_block(diagnosis, ranked, width)
+    tail = _sections(
+        candidates_block(explanation.cycle, width),
+        _fixes(explanation, width, MOST_FIXES),
+        _notes(explanation, width, MOST_NOTES),
+    )
+    scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
+    hint = [text(_hint(explanation, diagnosis), DIM)]
+    used = len(head) + len(tail) + len(hint) + 1 + (len(scores) + 1 if scores else 0)
+    blockers = _fitted(_blocks(diagnosis, width), MOST_LINES - used - 1, diagnosis, most=_most_level(diagnosis))
+    return [*_sections(head, scores, blockers), *([BLANK, *tail] if tail else []), BLANK, *hint][:MOST_LINES]
+
+
+def _most_level(diagnosis: Diagnosis) -> Level:
+    """Where the pod has a node, what rejects the others is an aside."""
+    return Level.LINE if diagnosis.feasible else Level.FULL
+
+
+def _sections(*blocks: list[Text]) -> list[Text]:
+    """Blocks that are not empty, a blank line between them."""
+    lines: list[Text] = []
+    for block in blocks:
+        if block:
+            lines += [*([BLANK] if lines else []), *block]
+    return lines
+
+
+def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
+    """What rejects the pod, the nearest nodes first."""
+    key = diagnosis.cycle.pod.key
+    evicts = not diagnosis.feasible and diagnosis.cycle.outcome is not Outcome.SCHEDULED
+    blocks: list[Block] = [
+        lambda level, stop=stop: stop_block(stop, key, width, level)  # type: ignore[misc]
+        for stop in diagnosis.stops
+        if not (stop.point == "PreEnqueue" and diagnosis.cycle.pod.spec.scheduling_gates)
+    ]
+    blocks += [
+        lambda level, group=group: group_block(diagnosis, group, width, level, eviction=evicts)  # type: ignore[misc]
+        for group in diagnosis.groups
+    ]
+    excluded = diagnosis.excluded
+    if excluded is not None:
+        blocks.append(lambda _: excluded_block(excluded, width))
+    return blocks
+
+
+def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, *, most: Level) -> list[Text]:
+    """As many blocks as fit, each with as much as fits: all headlines first, then facts, block by block."""
+    for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
+        rest = _rest(diagnosis, len(blocks) - shown)
+        made = [block(Level.LINE) for block in blocks[:shown]]
+        if sum(map(len, made)) + len(rest) <= room or shown == 1:
+            break
+    else:
+        return []
+    levels = [Level.LINE] * shown
+    for level in (Level.BRIEF, Level.FACTS, Level.FULL):
+        for number in range(shown):
+            if level > most or levels[number] < level - 1:
+                continue
+            richer = blocks[number](level)
+            before = sum(map(len, made)) + len(rest) + _gaps(levels)
+            if before - len(made[number]) + len(richer) + (levels[number] is Level.LINE) <= room:
+                made[number], levels[number] = richer, level
+    lines: list[Text] = []
+    for number, block in enumerate(made):
+        if lines and (levels[number] > Level.LINE or levels[number - 1] > Level.LINE):
+            lines.append(BLANK)
+        lines += block
+    return [*lines, *rest]
+
+
+def _gaps(levels: list[Level]) -> int:
+    """Blank lines between blocks that show more than a headline, and one to spare."""
+    return sum(level > Level.LINE for level in levels) + 1
+
+
+def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
+    if not hidden:
+        return []
+    groups = diagnosis.groups[-hidden:]
+    nodes = sum(group.count for group in groups)
+    plugins = list(dict.fromkeys(group.exemplar.blockers[0].plugin for group in groups))
+    told = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {listed(plugins, 4)}"
+    return [text(told, DIM)]
+
+
+def _fixes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:
+    """What would help, with what was seen when it was tried."""
+    fixes = explanation.fixes
+    shown = fixes if limit is None else fixes[:limit]
+    lines: list[Text] = []
+    for fix in shown:
+        nodes = f": fits {listed(fix.feasible_nodes, 2)}" if fix.feasible_nodes else ""
+        label = "fix".ljust(10) if not lines else " " * 10
+        lines += paragraph(f"{fix.title} ({fix.certainty}{nodes})", width, first=f"  {label}", indent=12)
+    if len(fixes) > len(shown):
+        lines.append(text(" " * 12 + f"{count(len(fixes) - len(shown), 'more fix', 'more fixes')}: -o wide", DIM))
+    return lines
+
+
+def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:
+    notes = [note for note in explanation.notes if note.id not in SAID]
+    lines: list[Text] = []
+    for note in notes[:limit]:
+        label = "note".ljust(10) if not lines else " " * 10
+        lines += paragraph(note.text, width, first=f"  {label}", indent=12)
+    return lines
+
+
+def _hint(explanation: Explanation, diagnosis: Diagnosis) -> str:
+    cycle = explanation.cycle
+    seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
+    more = "more: --node NAME, --nodes all, -o wide" if diagnosis.total else "load nodes as well"
+    return f"{seen}, {count(diagnosis.total, 'node')} · {more}"
+
+
+# --- everything
+
+
+def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
+    cycle = explanation.cycle
+    ranked: Ranking | None = ranking(cycle)
+    head = outcome_block(diagnosis, ranked, width)
+    blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]
+    scores = [text("scores", BOLD), *matrices(ranked, width)] if ranked else []
+    compared = ranking_block(ranked, width, SHOWN) if ranked and ranked.count > 1 else []
+    return _sections(
+        head,
+        compared,
+        *blocks,
+        tables(diagnosis, width),
+        scores,
+        candidates_block(cycle, width, everything=True),
+        _fixes(explanation, width, None),
+        _notes(explanation, width, None),
+    )

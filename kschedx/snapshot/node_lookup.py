@@ -1,0 +1,87 @@
+"""Nodes by label value, for many selectors that each pick few nodes.
+
+`selection.where_selector` asks every distinct value of a label, which is right for one selector. Ten thousand local
+volumes, each for one node, would ask ten thousand times five thousand names; here each looks its node up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from kschedx.api.selectors import (
+    CompiledTerm,
+    NodeSelector,
+    Operator,
+    Requirement,
+    compile_node_selector,
+)
+from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.selection import where_requirement
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class NodeLookup:
+    """Rows of a table by label; what was looked up is remembered."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._all = np.arange(len(nodes), dtype=np.int64)
+        self._by_label: dict[str, Mapping[str, IntArray]] = {}
+        self._masks: dict[Requirement, BoolArray] = {}
+        self._selectors: dict[NodeSelector, IntArray] = {}
+
+    def selector(self, selector: NodeSelector | None) -> IntArray:
+        """Ascending rows that match any term by their labels; None matches all. Fields are not looked at, as for a node
+        without a name (CheckNodeAffinity in component-helpers/storage/volume/helpers.go)."""
+        if selector is None:
+            return self._all
+        rows = self._selectors.get(selector)
+        if rows is None:
+            terms = [self._term(term) for term in compile_node_selector(selector).terms]
+            rows = terms[0] if len(terms) == 1 else np.unique(np.concatenate([_NONE, *terms]))
+            self._selectors[selector] = rows
+        return rows
+
+    def requirements(self, requirements: Iterable[Requirement]) -> IntArray:
+        """Ascending rows that meet all requirements."""
+        looked_up: list[IntArray] = []
+        asked: list[BoolArray] = []
+        for requirement in requirements:
+            if requirement.operator in (Operator.IN, Operator.EQUALS):
+                looked_up.append(self._having(requirement))
+            else:
+                asked.append(self._mask(requirement))
+        rows = min(looked_up, key=len, default=self._all)
+        for others in looked_up:
+            if others is not rows:
+                rows = rows[np.isin(rows, others, assume_unique=True)]
+        for mask in asked:
+            rows = rows[mask[rows]]
+        return rows
+
+    def _term(self, term: CompiledTerm) -> IntArray:
+        return _NONE if term.errors else self.requirements(term.expressions)
+
+    def _having(self, requirement: Requirement) -> IntArray:
+        """Rows whose label is one of the requirement's values."""
+        by_value = self._by_label.get(requirement.key)
+        if by_value is None:
+            column = self._nodes.label(requirement.key)
+            order, start = rows_by_group(column.codes, len(column.values))
+            by_value = self._by_label[requirement.key] = {
+                value: order[start[code] : start[code + 1]]
+                for code, value in enumerate(column.values)
+                if value is not None
+            }
+        found = [by_value[value] for value in set(requirement.values) if value in by_value]
+        return found[0] if len(found) == 1 else np.sort(np.concatenate([_NONE, *found]))
+
+    def _mask(self, requirement: Requirement) -> BoolArray:
+        mask = self._masks.get(requirement)
+        if mask is None:
+            mask = self._masks[requirement] = where_requirement(requirement, self._nodes)
+        return mask

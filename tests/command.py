@@ -1,0 +1,52 @@
+"""The `kschedx` command in this process: what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from kschedx.cli.app import run
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A finished command."""
+
+    code: int
+    out: str
+    err: str
+
+
+def kschedx(
+    *arguments: str | Path, columns: int = 100, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path = ROOT
+) -> Ran:
+    """Run `kschedx ARGUMENTS` as from a script, so without colour, in a window of `columns`; never raises."""
+    streams = [io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8") for text in (stdin, "", "")]
+    argv = ["kschedx", *map(str, arguments)]
+    clean = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    with (
+        contextlib.chdir(cwd),
+        patch.object(sys, "argv", argv),
+        patch.object(sys, "stdin", streams[0]),
+        patch.object(sys, "stdout", streams[1]),
+        patch.object(sys, "stderr", streams[2]),
+        patch.dict(os.environ, clean | {"COLUMNS": str(columns)} | dict(env or {}), clear=True),
+    ):
+        code = run()
+        out, err = (_text(stream) for stream in streams[1:])
+    return Ran(code=int(code), out=out, err=err)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()

@@ -1,0 +1,41 @@
+"""Expected files: `pytest --update-golden` writes them anew."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write expected files anew; read the difference")
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Compares texts with the files that hold what is expected of them."""
+
+    updating: bool
+
+    def check(self, path: Path, actual: str) -> None:
+        """Fail with a unified diff where the file holds another text; write it when updating."""
+        if self.updating:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(actual, encoding="utf-8")
+        expected = path.read_text(encoding="utf-8") if path.exists() else ""
+        if actual != expected:
+            name = str(path.relative_to(ROOT))
+            lines = difflib.unified_diff(
+                expected.splitlines(), actual.splitlines(), f"expected {name}", f"actual {name}", n=2, lineterm=""
+            )
+            found = "\n".join(lines) or "They differ in the end of a line."
+            pytest.fail(f"{found}\n\nIf this is what it should be: pytest --update-golden", pytrace=False)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden(updating=bool(request.config.getoption("--update-golden")))

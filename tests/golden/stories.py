@@ -1,0 +1,65 @@
+"""The stories of `fixtures/`, and how each is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import kschedx as library
+from tests.command import ROOT, Ran, kschedx
+
+FIXTURES = ROOT / "fixtures"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A folder with a cluster and a pod."""
+
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Relative to the repository's root, so that no screen depends on where that is."""
+        return (FIXTURES / self.name).relative_to(ROOT)
+
+    @property
+    def cluster(self) -> Path:
+        choices = (self.folder / name for name in ("cluster", "cluster.yaml", "cluster.json"))
+        return next(path for path in choices if (ROOT / path).exists())
+
+    @property
+    def pod(self) -> Path:
+        return self.folder / "pod.yaml"
+
+    @property
+    def config(self) -> Path | None:
+        path = self.folder / "scheduler.yaml"
+        return path if (ROOT / path).exists() else None
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What follows `kschedx` on the command line."""
+        config = () if self.config is None else ("--config", str(self.config))
+        return ("why", str(self.pod), "--snapshot", str(self.cluster), *config)
+
+    @property
+    def first_node(self) -> str:
+        return library.load(str(ROOT / self.cluster)).cluster.names[0]
+
+
+STORIES = tuple(Story(path.parent.name) for path in sorted(FIXTURES.glob("*/pod.yaml")))
+
+
+@cache
+def tell(story: Story, *options: str, columns: int = 100) -> Ran:
+    """The story as the command tells it."""
+    return kschedx(*story.arguments, *options, columns=columns)
+
+
+def screen(story: Story, *options: str, columns: int = 100) -> str:
+    """What somebody sees who types the command."""
+    ran = tell(story, *options, columns=columns)
+    typed = " ".join(("$ kschedx", *story.arguments, *options))
+    notes = f"--- stderr\n{ran.err}" if ran.err else ""
+    return f"{typed}\n{ran.out}{notes}--- exit code {ran.code}\n"

@@ -1,0 +1,123 @@
+"""Every story of `fixtures/` is told as the expected files here say, and every screen keeps to its laws."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+import kschedx as library
+from tests.command import ROOT
+from tests.conftest import Golden
+from tests.golden.stories import STORIES, Story, screen, tell
+
+FOLDER = Path(__file__).parent
+MOST_LINES = 40
+
+SCREENS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "why-100": (100, ()),
+    "why-80": (80, ()),
+    "nodes": (100, ("--nodes", "all")),
+    "wide": (100, ("-o", "wide")),
+    "name": (100, ("-o", "name")),
+}
+"""Name of the expected file to the window's columns and the options."""
+
+each_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+
+
+@each_story
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_screen_is_as_expected(story: Story, name: str, golden: Golden) -> None:
+    columns, options = SCREENS[name]
+    golden.check(FOLDER / story.name / f"{name}.txt", screen(story, *options, columns=columns))
+
+
+@each_story
+def test_a_nodes_whole_story_is_as_expected(story: Story, golden: Golden) -> None:
+    golden.check(FOLDER / story.name / "node.txt", screen(story, "--node", story.first_node))
+
+
+@each_story
+def test_the_document_is_as_expected(story: Story, golden: Golden) -> None:
+    golden.check(FOLDER / story.name / "document.json", tell(story, "-o", "json").out)
+
+
+def test_every_expected_file_has_a_story(golden: Golden) -> None:
+    strays = {path for path in FOLDER.iterdir() if path.is_dir() and not path.name.startswith("__")}
+    strays -= {FOLDER / story.name for story in STORIES}
+    if golden.updating:
+        for path in strays:
+            shutil.rmtree(path)
+    else:
+        assert not strays
+
+
+# --- laws of every screen
+
+
+@each_story
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_first_screen_fits(story: Story, columns: int) -> None:
+    ran = tell(story, columns=columns)
+    lines = (ran.out + ran.err).splitlines()
+    assert len(lines) <= MOST_LINES
+    assert not [line for line in lines if cell_len(line) > columns]
+
+
+@each_story
+@pytest.mark.parametrize("options", [(), ("-o", "wide"), ("--nodes", "all")], ids=" ".join)
+def test_no_line_ends_in_blanks(story: Story, options: tuple[str, ...]) -> None:
+    assert not [line for line in tell(story, *options).out.splitlines() if line != line.rstrip()]
+
+
+@each_story
+def test_a_pipe_gets_no_escapes(story: Story) -> None:
+    assert "\x1b" not in tell(story).out + tell(story, "-o", "wide").out
+
+
+@each_story
+def test_the_outcome_is_the_first_line(story: Story) -> None:
+    document = json.loads(tell(story, "-o", "json").out)
+    first = tell(story).out.partition("\n")[0]
+    assert document["pod"]["name"] in first
+
+
+@each_story
+def test_kube_schedulers_message_is_quoted_once(story: Story) -> None:
+    message = json.loads(tell(story, "-o", "json").out)["message"]
+    words = " ".join(tell(story, "-o", "wide").out.split())
+    assert words.count(" ".join(message.split())) == 1 or not message
+
+
+@each_story
+def test_the_exit_code_tells_the_outcome(story: Story) -> None:
+    outcome = json.loads(tell(story, "-o", "json").out)["outcome"]
+    assert tell(story).code == (0 if outcome == "Scheduled" else 1)
+
+
+@each_story
+def test_all_outputs_agree(story: Story) -> None:
+    """JSON, YAML, -o name and the library say the same."""
+    import yaml
+
+    document = json.loads(tell(story, "-o", "json").out)
+    assert yaml.safe_load(tell(story, "-o", "yaml").out) == document
+    assert tell(story, "-o", "name").out.split() == [f"node/{name}" for name in document["bestNodes"]]
+
+
+@each_story
+def test_the_command_prints_the_librarys_document(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    import yaml
+
+    monkeypatch.chdir(ROOT)
+    pod, *others = (one for one in yaml.safe_load_all(story.pod.read_text(encoding="utf-8")) if one)
+    assert not others
+    if pod["kind"] != "Pod":
+        return
+    config = None if story.config is None else yaml.safe_load(story.config.read_text(encoding="utf-8"))
+    explanation = library.explain(library.load(str(story.cluster)), pod, config=config)
+    assert json.loads(tell(story, "-o", "json").out) == json.loads(json.dumps(explanation.to_dict()))

@@ -1,0 +1,156 @@
+"""NodePorts: which ports are in each other's way, and what happens as pods come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.findings import HostPortConflict
+from kschedx.framework.runtime import Framework
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status
+from kschedx.plugins.node_ports import NodePorts
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from tests.builders import Manifest, framework, node, only, pod
+
+REASON = "node(s) didn't have free ports for the requested pod ports"
+
+
+def port(text: str) -> Manifest:
+    """`port`, `ip:port`, either with `/protocol` behind it."""
+    address, _, protocol = text.partition("/")
+    ip, _, number = address.rpartition(":")
+    found: Manifest = {"containerPort": 80, "hostPort": int(number)}
+    return found | ({"hostIP": ip} if ip else {}) | ({"protocol": protocol} if protocol else {})
+
+
+def using(name: str, ports: Iterable[str], *, on: str | None = None) -> Manifest:
+    return pod(name, on=on, containers=[{"name": "main", "ports": [port(text) for text in ports]}])
+
+
+def start(objects: Sequence[Manifest]) -> tuple[Framework, NodePorts, CycleState]:
+    """PreFilter has been run for the pod `new`, which is the first object."""
+    work = framework(objects, only("NodePorts"))
+    plugin, state = work.plugins("filter", NodePorts)[0], CycleState()
+    assert plugin.pre_filter(state, work.snapshot.pods[0], work.nodes).status.is_success
+    return work, plugin, state
+
+
+def statuses(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None) -> list[Status]:
+    verdicts = plugin.filter(state, work.snapshot.pods[0], work.nodes if nodes is None else nodes)
+    return [verdicts.status(row) for row in range(len(verdicts))]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "passes"),
+    [
+        (["80"], [], True),
+        (["80"], ["81"], True),
+        (["80"], ["80"], False),
+        (["80"], ["80/UDP"], True),
+        (["80/UDP"], ["80/UDP"], False),
+        (["80"], ["80/TCP"], False),
+        (["80"], ["10.0.0.1:80"], False),
+        (["10.0.0.1:80"], ["80"], False),
+        (["10.0.0.1:80"], ["0.0.0.0:80"], False),
+        (["10.0.0.1:80"], ["10.0.0.2:80"], True),
+        (["10.0.0.1:80"], ["10.0.0.1:80"], False),
+        (["10.0.0.1:80"], ["10.0.0.1:80/SCTP"], True),
+        (["70", "80"], ["80", "90"], False),
+        # only 0.0.0.0 stands for every address
+        (["[::]:80"], ["10.0.0.1:80"], True),
+    ],
+)
+def test_conflicts(wanted: list[str], held: list[str], passes: bool) -> None:
+    work, plugin, state = start([using("new", wanted), node("n"), using("old", held, on="n")])
+    [status] = statuses(work, plugin, state)
+    assert (status.code, status.reasons) == ((Code.SUCCESS, ()) if passes else (Code.UNSCHEDULABLE, (REASON,)))
+    assert bool(status.findings) is not passes
+
+
+def test_the_finding_names_every_pod_in_the_way() -> None:
+    objects = [using("new", ["80", "53/UDP"]), node("n"), using("a", ["10.0.0.1:80"], on="n")]
+    work, plugin, state = start([*objects, using("b", ["53/UDP", "99"], on="n")])
+    [status] = statuses(work, plugin, state)
+    assert status.findings == (
+        HostPortConflict(port=80, protocol="TCP", host_ip="0.0.0.0", holder="default/a", holder_host_ip="10.0.0.1"),
+        HostPortConflict(port=53, protocol="UDP", host_ip="0.0.0.0", holder="default/b", holder_host_ip="0.0.0.0"),
+    )
+
+
+def test_a_pod_without_host_ports_is_skipped() -> None:
+    work = framework([pod("new", containers=[{"name": "main", "ports": [{"containerPort": 80}]}]), node("n")])
+    plugin = work.plugins("filter", NodePorts)[0]
+    assert plugin.pre_filter(CycleState(), work.snapshot.pods[0], work.nodes).status.is_skip
+
+
+@pytest.mark.parametrize(("restart", "passes"), [("Always", False), (None, True)])
+def test_init_containers_hold_ports_where_they_keep_running(restart: str | None, passes: bool) -> None:
+    init = {"name": "init", "ports": [port("80")], "restartPolicy": restart}
+    work, plugin, state = start([using("new", ["80"]), node("n"), pod("old", on="n", initContainers=[init])])
+    assert statuses(work, plugin, state)[0].is_success is passes
+
+
+def test_pods_elsewhere_and_finished_ones_hold_nothing() -> None:
+    finished = using("done", ["80"], on="n") | {"status": {"phase": "Succeeded"}}
+    work, plugin, state = start([using("new", ["80"]), node("n"), node("m"), finished, using("old", ["80"], on="m")])
+    assert [status.is_success for status in statuses(work, plugin, state)] == [True, False]
+
+
+def test_a_profile_without_pre_filter_makes_an_internal_error() -> None:
+    work = framework([using("new", ["80"]), node("n")], only("NodePorts"))
+    [status] = statuses(work, work.plugins("filter", NodePorts)[0], CycleState())
+    assert status.code is Code.ERROR
+    assert status.reasons == ('reading "PreFilterNodePorts" from cycleState: not found',)
+
+
+def change(*pairs: tuple[int, int]) -> PodRows:
+    """Pods on nodes, by row."""
+    pods, nodes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return PodRows(pods=pods, nodes=nodes)
+
+
+def test_of_two_pods_with_one_port_the_first_to_leave_frees_it() -> None:
+    """kube-scheduler keeps the ports of a node as a set."""
+    objects = [using("new", ["80"]), node("n"), using("a", ["80"], on="n"), using("b", ["80"], on="n")]
+    work, plugin, state = start(objects)
+    incoming = work.snapshot.pods[0]
+    without_a = work.remove_pods(state, incoming, work.nodes, change((1, 0)))
+    assert statuses(work, plugin, state, without_a)[0].is_success
+    without_both = work.remove_pods(state, incoming, without_a, change((2, 0)))
+    only_a = work.add_pods(state, incoming, without_both, change((1, 0)))
+    assert not statuses(work, plugin, state, only_a)[0].is_success
+
+
+PORT = st.sampled_from(["80", "81", "10.0.0.1:80", "10.0.0.2:80", "80/UDP"])
+PLACED = st.tuples(st.lists(PORT, max_size=2, unique=True), st.integers(0, 1), st.booleans())
+
+
+@given(wanted=st.lists(PORT, min_size=1, max_size=2, unique=True), held=st.lists(PLACED, min_size=1, max_size=4))
+def test_pods_of_a_dry_run_count_on_their_node_as_if_they_ran_there(
+    wanted: list[str], held: list[tuple[list[str], int, bool]]
+) -> None:
+    """Each pod has its ports and its node, and either runs there or is put there by the dry run."""
+    empty = [using("new", wanted), node("n0"), node("n1")]
+
+    def passing(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None) -> list[bool]:
+        found = statuses(work, plugin, state, nodes)
+        assert all(status.is_success is not bool(status.findings) for status in found)
+        return [status.is_success for status in found]
+
+    everywhere = [using(f"p{i}", ports, on=f"n{place}") for i, (ports, place, _) in enumerate(held)]
+    expected = passing(*start([*empty, *everywhere]))
+
+    running = [using(f"p{i}", ports, on=None if moves else f"n{place}") for i, (ports, place, moves) in enumerate(held)]
+    work, plugin, state = start([*empty, *running])
+    incoming = work.snapshot.pods[0]
+    moved = [(i, place) for i, (_, place, moves) in enumerate(held, start=1) if moves]
+    nodes = work.add_pods(state, incoming, work.nodes, change(*moved))
+    assert passing(work, plugin, state, nodes) == expected
+    if len(moved) == len(held):
+        nodes = work.remove_pods(state, incoming, nodes, change(*moved))
+        assert passing(work, plugin, state, nodes) == [True, True]

@@ -1,0 +1,310 @@
+"""NodeResourcesFit: tables, and columns against a reference that looks at one node and one resource at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.api.integers import truncated_quotient
+from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
+from kschedx.framework.args import UtilizationShapePoint
+from kschedx.framework.runtime import Framework
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status
+from kschedx.plugins.node_resources_fit import NodeResourcesFit
+from kschedx.plugins.shape_score import shape_score
+from kschedx.snapshot.nodes import PodRows
+from tests.builders import Manifest, framework, node, only, pod
+
+GPU = "example.com/gpu"
+NIC = "example.com/nic"
+ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "10"}
+
+
+def asking(name: str, requests: Mapping[str, str], *, on: str | None = None) -> Manifest:
+    """A pod of one container with these requests."""
+    return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": dict(requests)}}])
+
+
+def plugin(work: Framework) -> NodeResourcesFit:
+    return next(one for one in work.plugins("filter", NodeResourcesFit))
+
+
+def statuses(work: Framework, key: str = "default/new") -> list[Status]:
+    """Filter's status on each node."""
+    pods, fit, state = work.snapshot.pods, plugin(work), CycleState()
+    incoming = pods[pods.rows[key]]
+    fit.pre_filter(state, incoming, work.nodes)
+    verdicts = fit.filter(state, incoming, work.nodes)
+    return [verdicts.status(row) for row in range(len(verdicts))]
+
+
+def fit(
+    requests: Mapping[str, str],
+    *,
+    running: Sequence[Mapping[str, str]] = (),
+    allocatable: Mapping[str, str] | None = None,
+    args: Mapping[str, object] | None = None,
+    others: Sequence[Manifest] = (),
+    gates: Mapping[str, bool] | None = None,
+) -> Status:
+    """Filter's status on a node with these pods."""
+    objects = [
+        node("n", allocatable=allocatable or ROOM),
+        *(asking(f"p{i}", one, on="n") for i, one in enumerate(running)),
+        asking("new", requests),
+        *others,
+    ]
+    return statuses(framework(objects, only("NodeResourcesFit", args), gates))[0]
+
+
+UNSCHEDULABLE, UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+INSUFFICIENT_CPU_GPU_NIC = ("Insufficient cpu", f"Insufficient {GPU}", f"Insufficient {NIC}")
+
+
+@pytest.mark.parametrize(
+    ("requests", "running", "code", "reasons"),
+    [
+        ({}, [{"cpu": "4", "memory": "8Gi"}], Code.SUCCESS, ()),
+        ({"cpu": "1"}, [{"cpu": "3"}], Code.SUCCESS, ()),
+        ({"cpu": "1001m"}, [{"cpu": "3"}], UNSCHEDULABLE, ("Insufficient cpu",)),
+        ({"cpu": "4001m"}, [], UNRESOLVABLE, ("Insufficient cpu",)),
+        ({"memory": "1"}, [{"memory": "8Gi"}], UNSCHEDULABLE, ("Insufficient memory",)),
+        ({"ephemeral-storage": "11Gi"}, [], UNRESOLVABLE, ("Insufficient ephemeral-storage",)),
+        # one resource that can never fit decides for all
+        ({"cpu": "2", "memory": "9Gi"}, [{"cpu": "3"}], UNRESOLVABLE, ("Insufficient cpu", "Insufficient memory")),
+        # nothing is free, but nothing is asked for
+        ({"cpu": "0", "memory": "0", GPU: "0"}, [{"cpu": "5", "memory": "9Gi"}], Code.SUCCESS, ()),
+        ({GPU: "1"}, [], UNRESOLVABLE, (f"Insufficient {GPU}",)),
+        ({NIC: "1", GPU: "1", "cpu": "5"}, [], UNRESOLVABLE, INSUFFICIENT_CPU_GPU_NIC),
+        # amounts are rounded up: half a milli-unit counts as one
+        ({"cpu": "500u"}, [{"cpu": "3999500u"}], UNSCHEDULABLE, ("Insufficient cpu",)),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit(
+    requests: Mapping[str, str], running: Sequence[Mapping[str, str]], code: Code, reasons: tuple[str, ...]
+) -> None:
+    status = fit(requests, running=running)
+    assert (status.code, status.reasons) == (code, reasons)
+
+
+def test_pods_are_counted_first_and_eviction_could_help() -> None:
+    status = fit({"cpu": "1"}, running=[{"cpu": "1"}], allocatable={"cpu": "1", "pods": "1"})
+    assert status.code is UNSCHEDULABLE
+    assert status.reasons == ("Too many pods", "Insufficient cpu")
+    assert status.findings == (
+        TooManyPods(pods=1, allowed=1),
+        InsufficientResource(resource="cpu", requested=1000, used=1000, allocatable=1000, unit="m"),
+    )
+
+
+def test_a_node_without_allocatable_holds_no_pod() -> None:
+    status = fit({}, allocatable={"cpu": "1"})
+    assert (status.code, status.reasons) == (UNSCHEDULABLE, ("Too many pods",))
+
+
+def test_the_facts_close_for_a_resource_that_no_node_offers_any_more() -> None:
+    status = fit({GPU: "2"}, running=[{GPU: "3"}])
+    assert status.findings == (InsufficientResource(resource=GPU, requested=2, used=3, allocatable=0, unit=""),)
+
+
+@pytest.mark.parametrize(
+    ("args", "passes"),
+    [
+        ({}, False),
+        ({"ignoredResources": [GPU]}, True),
+        ({"ignoredResources": ["example.com/other"]}, False),
+        ({"ignoredResourceGroups": ["example.com"]}, True),
+        ({"ignoredResourceGroups": ["example"]}, False),
+    ],
+)
+def test_ignored_resources(args: Mapping[str, object], passes: bool) -> None:
+    assert fit({GPU: "1"}, args=args).is_success is passes
+
+
+@pytest.mark.parametrize("ignored", ["cpu", "hugepages-2Mi"])
+def test_only_extended_resources_can_be_ignored(ignored: str) -> None:
+    requests = {"cpu": "5", "memory": "1Mi", "hugepages-2Mi": "2Mi"}
+    assert f"Insufficient {ignored}" in fit(requests, args={"ignoredResources": [ignored]}).reasons
+
+
+DEVICE_CLASS: Manifest = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpus"},
+    "spec": {"extendedResourceName": GPU},
+}
+
+
+@pytest.mark.parametrize(
+    ("offered", "gate", "passes"),
+    [
+        (None, True, True),  # DynamicResources looks for a device
+        ("0", True, True),
+        ("1", True, False),  # a device plugin serves it here, and it is taken
+        (None, False, False),
+    ],
+)
+def test_a_device_class_stands_for_an_extended_resource(offered: str | None, gate: bool, passes: bool) -> None:
+    allocatable = ROOM if offered is None else ROOM | {GPU: offered}
+    status = fit(
+        {GPU: "1"},
+        running=[{GPU: "1"}],
+        allocatable=allocatable,
+        others=[DEVICE_CLASS],
+        gates={"DRAExtendedResource": gate},
+    )
+    assert status.is_success is passes
+
+
+def test_sidecars_are_refused_by_releases_without_them() -> None:
+    sidecar = {"name": "proxy", "restartPolicy": "Always"}
+    work = framework([node("n"), pod("new", initContainers=[sidecar])], only("NodeResourcesFit"))
+    work.release = replace(work.release, gates={**work.release.gates, "SidecarContainers": False})
+    incoming = work.snapshot.pods[0]
+    status = plugin(work).pre_filter(CycleState(), incoming, work.nodes).status
+    assert status.code is UNRESOLVABLE
+    assert status.findings == (PluginMessage(text=status.message),)
+    assert status.message == "Pod has a restartable init container and the SidecarContainers feature is disabled"
+
+
+def test_a_profile_without_pre_filter_makes_an_internal_error() -> None:
+    work = framework([node("n"), asking("new", {})], only("NodeResourcesFit"))
+    status = plugin(work).filter(CycleState(), work.snapshot.pods[0], work.nodes).status(0)
+    assert status.code is Code.ERROR
+    assert status.reasons == ('error reading "PreFilterNodeResourcesFit" from cycleState: not found',)
+
+
+def test_pods_that_leave_make_room_and_their_return_takes_it() -> None:
+    objects = [node("n", allocatable=ROOM), asking("old", {"cpu": "3"}, on="n"), asking("new", {"cpu": "2"})]
+    work = framework(objects, only("NodeResourcesFit"))
+    incoming, state, one = work.snapshot.pods[1], CycleState(), plugin(work)
+    change = PodRows(pods=np.array([0]), nodes=np.array([0]))
+    one.pre_filter(state, incoming, work.nodes)
+    without = work.remove_pods(state, incoming, work.nodes, change)
+    again = work.add_pods(state, incoming, without, change)
+    codes = [int(one.filter(state, incoming, table).codes[0]) for table in (work.nodes, without, again)]
+    assert codes == [Code.UNSCHEDULABLE, Code.SUCCESS, Code.UNSCHEDULABLE]
+
+
+AMOUNT = st.integers(0, 6)
+AMOUNTS = st.fixed_dictionaries({}, optional=dict.fromkeys(("cpu", "memory", "ephemeral-storage", GPU, NIC), AMOUNT))
+
+
+def written(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in amounts.items()}
+
+
+@given(
+    clusters=st.lists(st.tuples(AMOUNTS, st.integers(0, 3), st.lists(AMOUNTS, max_size=3)), min_size=1, max_size=5),
+    request=AMOUNTS,
+)
+def test_every_node_answers_as_if_it_were_alone(
+    clusters: list[tuple[dict[str, int], int, list[dict[str, int]]]], request: dict[str, int]
+) -> None:
+    objects = [asking("new", written(request))]
+    for i, (offer, allowed, running) in enumerate(clusters):
+        objects.append(node(f"n{i}", allocatable={**written(offer), "pods": str(allowed)}))
+        objects += [asking(f"p{i}-{j}", written(one), on=f"n{i}") for j, one in enumerate(running)]
+    found = statuses(framework(objects, only("NodeResourcesFit")))
+    for status, (offer, allowed, running) in zip(found, clusters, strict=True):
+        used = {name: sum(one.get(name, 0) for one in running) for name in request}
+        short = [name for name, wanted in request.items() if wanted > 0 and wanted > offer.get(name, 0) - used[name]]
+        crowded = len(running) + 1 > allowed
+        never = any(request[name] > offer.get(name, 0) for name in short)
+        expected = UNRESOLVABLE if never else UNSCHEDULABLE if crowded or short else Code.SUCCESS
+        assert status.code is expected
+        assert set(status.reasons) == {f"Insufficient {name}" for name in short} | (
+            {"Too many pods"} if crowded else set()
+        )
+        assert len(status.findings) == len(status.reasons)
+
+
+# --- scores
+
+
+def scores(
+    strategy: Mapping[str, object] | None,
+    nodes: Sequence[Mapping[str, str]],
+    requests: Mapping[str, str],
+    running: Sequence[Mapping[str, str]] = (),
+) -> list[int]:
+    """The score of each node, of which the first has the running pods."""
+    args = None if strategy is None else {"scoringStrategy": dict(strategy)}
+    objects = [node(f"n{i}", allocatable=offer) for i, offer in enumerate(nodes)]
+    objects += [asking(f"p{i}", one, on="n0") for i, one in enumerate(running)]
+    work = framework([*objects, asking("new", requests)], only("NodeResourcesFit", args))
+    pods = work.snapshot.pods
+    return cast(list[int], plugin(work).score(CycleState(), pods[pods.rows["default/new"]], work.nodes).tolist())
+
+
+def strategy(kind: str, *resources: tuple[str, int], shape: Sequence[tuple[int, int]] = ()) -> Manifest:
+    found: Manifest = {"type": kind, "resources": [{"name": name, "weight": weight} for name, weight in resources]}
+    if shape:
+        points = [{"utilization": utilization, "score": score} for utilization, score in shape]
+        found["requestedToCapacityRatio"] = {"shape": points}
+    return found
+
+
+BOTH = (("cpu", 1), ("memory", 1))
+
+
+@pytest.mark.parametrize(
+    ("rule", "requests", "running", "expected"),
+    [
+        # cpu 3/4 and memory 1/8 used: the mean of 25 and 87
+        (strategy("LeastAllocated", *BOTH), {"cpu": "1", "memory": "1Gi"}, [{"cpu": "2", "memory": "0"}], 56),
+        (strategy("LeastAllocated", ("cpu", 3), ("memory", 1)), {"cpu": "3", "memory": "1Gi"}, [], (3 * 25 + 87) // 4),
+        (strategy("MostAllocated", *BOTH), {"cpu": "3", "memory": "1Gi"}, [], (75 + 12) // 2),
+        # what is not asked for counts as 100m and 200Mi: 100*100/4000, 100*200Mi/8Gi
+        (strategy("MostAllocated", *BOTH), {}, [], (2 + 2) // 2),
+        (strategy("MostAllocated", *BOTH), {}, [{}, {}], (7 + 7) // 2),
+        # more than there is
+        (strategy("LeastAllocated", *BOTH), {"cpu": "5", "memory": "8Gi"}, [], 0),
+        (strategy("MostAllocated", *BOTH), {"cpu": "5", "memory": "8Gi"}, [], 100),
+        # ephemeral-storage has no default
+        (strategy("LeastAllocated", ("ephemeral-storage", 1)), {}, [{"ephemeral-storage": "4Gi"}], 60),
+        # extended resources take part where the pod asks for them and the node offers them
+        (strategy("MostAllocated", ("cpu", 1), (GPU, 1)), {"cpu": "2"}, [], 50),
+        (strategy("MostAllocated", ("cpu", 1), (GPU, 1)), {"cpu": "2", GPU: "1"}, [], (50 + 25) // 2),
+        (strategy("MostAllocated", (NIC, 1)), {NIC: "1"}, [], 0),
+        # 62.5 is rounded up; a resource that scores 0 does not count
+        (strategy("RequestedToCapacityRatio", *BOTH, shape=((0, 0), (100, 10))), {"cpu": "3", "memory": "4Gi"}, [], 63),
+        (strategy("RequestedToCapacityRatio", *BOTH, shape=((90, 0), (100, 10))), {"cpu": "4", "memory": "1"}, [], 100),
+        (strategy("RequestedToCapacityRatio", *BOTH, shape=((0, 10), (100, 0))), {"cpu": "9", "memory": "9Gi"}, [], 0),
+    ],
+)  # fmt: skip
+def test_strategies(
+    rule: Mapping[str, object], requests: Mapping[str, str], running: Sequence[Mapping[str, str]], expected: int
+) -> None:
+    assert scores(rule, [ROOM | {GPU: "4"}], requests, running) == [expected]
+
+
+def test_least_allocated_is_the_default_and_nodes_are_scored_each_for_itself() -> None:
+    assert scores(None, [ROOM, {"cpu": "2"}, {"pods": "1"}], {"cpu": "1", "memory": "4Gi"}) == [(75 + 50) // 2, 50, 0]
+
+
+def test_petabytes_wrap_around_as_int64_does() -> None:
+    capacity, request = 2**60, 2**10
+    wrapped = ((capacity - request) * 100 + 2**63) % 2**64 - 2**63
+    rule = strategy("LeastAllocated", ("memory", 1))
+    assert scores(rule, [{"memory": str(capacity)}], {"memory": str(request)}) == [
+        truncated_quotient(wrapped, capacity)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("utilization", "score"), [(0, 20), (10, 20), (15, 30), (20, 40), (33, 37), (60, 30), (99, 0), (100, 0)]
+)
+def test_shape(utilization: int, score: int) -> None:
+    points = [(10, 2), (20, 4), (60, 3), (90, 0)]
+    shape = [UtilizationShapePoint(utilization=at, score=value) for at, value in points]
+    # between 20 and 60 the line falls by 10: at 33 by 3.25, of which the fraction is dropped towards zero
+    assert shape_score(shape, utilization) == score

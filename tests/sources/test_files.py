@@ -1,0 +1,188 @@
+"""Files, folders and standard input; and what is said about files that hold something else."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kschedx.errors import InputError
+from kschedx.sources import files
+from kschedx.sources.batch import from_objects
+from kschedx.sources.text import load_documents
+
+POD = '{"kind": "Pod", "a": 1}'
+
+
+def read(path: Path | str) -> list[dict[str, Any]]:
+    decoder = msgspec.json.Decoder(list[dict[str, Any]])
+    return [item for batch in files.read(str(path)) for item in batch.decode(decoder)]
+
+
+def error(path: Path | str) -> str:
+    with pytest.raises(InputError) as caught:
+        read(path)
+    return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, content: str | bytes) -> None:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", POD),
+        ("a.yaml", POD),
+        ("noextension", POD),
+        ("a.yaml", "kind: Pod\na: 1\n"),
+        ("a.json", "kind: Pod\na: 1\n"),
+        ("a.yaml", "{kind: Pod, a: 1}"),
+        ("a.yaml", "[{kind: Pod, a: 1}]"),
+        ("a.json", b"\xef\xbb\xbf\r\n" + POD.encode()),
+        ("a.yaml", b"\xef\xbb\xbfkind: Pod\r\na: 1\r\n"),
+        ("a.json", POD + "\n---\n"),
+        ("a.json.gz", gzip.compress(POD.encode())),
+        ("a.yaml", gzip.compress(b"kind: Pod\na: 1\n")),
+    ],
+)
+def test_a_pod_however_written(name: str, content: str | bytes) -> None:
+    write(name, content)
+    assert read(name) == [{"kind": "Pod", "a": 1}]
+
+
+def test_a_folder_in_order_of_names_without_hidden_files() -> None:
+    for name in (
+        "d/2.json",
+        "d/10.yaml",
+        "d/1/b.yml",
+        "d/1/a.json",
+        "d/z.txt",
+        "d/.h.json",
+        "d/.git/x.json",
+        "d/3.json.gz",
+    ):
+        content = json.dumps({"kind": "Pod", "n": name})
+        write(name, gzip.compress(content.encode()) if name.endswith(".gz") else content)
+    write("d/empty.yaml", "# nothing\n")
+    assert [item["n"] for item in read("d")] == ["d/1/a.json", "d/1/b.yml", "d/10.yaml", "d/2.json", "d/3.json.gz"]
+
+
+@pytest.mark.parametrize("text", [POD, "kind: Pod\na: 1\n", f"{POD}\n{POD}"])
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert read("-")[0] == {"kind": "Pod", "a": 1}
+
+
+def test_a_named_pipe() -> None:
+    items = ",\n".join(json.dumps({"kind": "Pod", "a": number, "x": "x" * 100}) for number in range(30_000))
+    os.mkfifo("pipe")
+    writer = threading.Thread(
+        target=write, args=("pipe", f'{{"kind": "List", "items": [\n{items},\n{{"kind": 1,}}\n]}}')
+    )
+    writer.start()
+    assert error("pipe") == "pipe (document 1): not valid JSON: trailing comma in object, at column 12"
+    writer.join()
+
+
+def test_an_error_in_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kind: Pod\nkind: Node\n")))
+    assert error("-") == '-:2: key "kind" is written twice (first on line 1)'
+
+
+def test_documents_with_places() -> None:
+    write("a.yaml", "kind: A\n---\n\nkind: List\nitems:\n- kind: B\n- kind: C\n")
+    found = [(document["kind"], str(place), place.document) for document, place in load_documents("a.yaml")]
+    assert found == [("A", "a.yaml:1", 1), ("B", "a.yaml:6", 2), ("C", "a.yaml:7", 2)]
+
+
+def test_dicts() -> None:
+    batch = from_objects([{"kind": "Pod", "a": 1}, {"kind": "Node"}])
+    assert batch.decode(msgspec.json.Decoder(list[dict[str, Any]])) == [{"kind": "Pod", "a": 1}, {"kind": "Node"}]
+    assert str(batch.origin.place(1)) == "document 2"
+
+
+HELM = "looks like a template of a Helm chart (render it first, with `helm template`)"
+ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", f"x: holds no objects {ALLOWED}"),
+        ("# only this\n---\n", f"x: holds no objects {ALLOWED}"),
+        ("kind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", f"x:3: {HELM}"),
+        ("{{- if .Values.a }}\nkind: Pod\n{{- end }}\n", f"x:1: {HELM}"),
+        ("# syntax\nFROM alpine:3\nRUN true\n", f"x: looks like a Dockerfile {ALLOWED}"),
+        ("#!/bin/sh\nls\n", f"x: looks like a script {ALLOWED}"),
+        ("<html></html>", f"x: looks like XML or HTML {ALLOWED}"),
+        ('resource "a" "b" {\n  c = 1\n}\n', f"x: looks like a Terraform file {ALLOWED}"),
+        ("NAME   READY   STATUS\na      1/1     Running\n", f"x: looks like a table printed by kubectl {ALLOWED}"),
+        ("Name:         a\nNamespace:    b\n", f"x: looks like the output of `kubectl describe` {ALLOWED}"),
+        ("services:\n  a:\n    image: b\n", f"x: looks like a Docker Compose file {ALLOWED}"),
+        ("[tool]\na = 1\n", f"x: looks like a TOML or INI file {ALLOWED}"),
+        ("replicas: 3\n", 'x:1: no "kind", so this is no Kubernetes object'),
+        ("some words\n", "x:1: text, and no Kubernetes object"),
+        (b"\x28\xb5\x2f\xfd123", f"x: looks like zstd-compressed data {ALLOWED}"),
+        (b"a" * 257 + b"ustar\x0000", f"x: looks like a tar archive {ALLOWED}"),
+        (gzip.compress(b"a" * 257 + b"ustar\x0000"), f"x: looks like a tar archive {ALLOWED}"),
+        (gzip.compress(gzip.compress(b"a")), f"x: looks like data compressed twice {ALLOWED}"),
+        (gzip.compress(b'{"kind": "Pod"}' * 99)[:-20], "x: damaged gzip data"),
+        ("kind: Pod\n".encode("utf-16"), f"x: looks like UTF-16 text {ALLOWED}"),
+        (b"ab\x00cd", f"x: looks like binary data {ALLOWED}"),
+        ('{"kind": "Pod",}', "x:1: not valid JSON: trailing comma in object, at column 16"),
+    ],
+)  # fmt: skip
+def test_files_of_other_tools(content: str | bytes, message: str) -> None:
+    write("x", content)
+    assert error("x") == message
+
+
+def test_braces_in_a_rendered_manifest_are_no_template() -> None:
+    write("a.yaml", 'kind: Pod\nargs: ["{{ .Name }}"]\n')
+    assert read("a.yaml") == [{"kind": "Pod", "args": ["{{ .Name }}"]}]
+
+
+def test_missing_files_and_folders() -> None:
+    write("pods.yaml", "kind: Pod")
+    write("empty/readme.md", "")
+    write("nothing/a.yaml", "")
+    assert error("pod.yaml") == 'pod.yaml: no such file or folder (did you mean "pods.yaml"?)'
+    assert error("no/such") == "no/such: no such file or folder"
+    assert error("empty") == "empty: a folder without manifests (allowed are *.yaml, *.yml, *.json)"
+    assert error("nothing") == f"nothing: holds no objects {ALLOWED}"
+    assert error("pods.yaml/x") == "pods.yaml/x: cannot be read: not a directory"
+
+
+def test_an_unreadable_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    write("a.yaml", "kind: Pod")
+    monkeypatch.setattr(Path, "open", refuse)
+    assert error("a.yaml") == "a.yaml: cannot be read: permission denied"
+
+
+def test_a_long_file_is_read_as_a_stream_also_when_gzipped() -> None:
+    items = ",\n".join(json.dumps({"kind": "Pod", "n": number, "x": "x" * 100}) for number in range(30_000))
+    text = f'{{"kind": "List", "items": [\n{items}\n]}}'.encode()
+    write("a.json", text)
+    write("b.json", gzip.compress(text, 1))
+    assert len(list(files.read("a.json"))) > 1
+    assert [item["n"] for item in read("a.json")] == list(range(30_000))
+    assert read("b.json") == read("a.json")

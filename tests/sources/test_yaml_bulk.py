@@ -1,0 +1,172 @@
+"""A big YAML text is read by another parser, and that must not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.errors import InputError, Place
+from kschedx.sources import yaml_bulk, yaml_text
+from kschedx.sources.yaml_bulk import read
+
+OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
+Found = list[tuple[dict[str, Any], Place]] | str
+
+
+def read_all(text: str | bytes) -> Found:
+    """The objects with their places, or the error."""
+    data = text if isinstance(text, bytes) else text.encode()
+    try:
+        batches = [(batch.origin, batch.decode(OBJECTS)) for batch in read(data, source="a.yaml")]
+    except InputError as error:
+        return str(error)
+    return [(found, origin.place(index)) for origin, objects in batches for index, found in enumerate(objects)]
+
+
+def both(text: str | bytes) -> tuple[Found, Found]:
+    """What is read by way of rapidyaml, cut into small pieces, and what is read by pyyaml alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml_bulk, "SMALL", 0)
+        patch.setattr(yaml_bulk, "PIECE", 200)
+        fast = read_all(text)
+        patch.setattr(yaml_bulk, "SMALL", 1 << 40)
+        return fast, read_all(text)
+
+
+WORDS = [
+    "yes", "no", "on", "off", "y", "n", "Y", "N", "true", "True", "TRUE", "false", "False", "null", "Null", "NULL", "~",
+    "0777", "0o777", "0x1F", "0b11", "-0x1F", "+5", "-0", "00", "08", "1_000", "1e3", "1E3", "1e400", ".5", "5.", "-.5",
+    "1.0", "0.10", "+.5", ".inf", "-.INF", ".nan", "inf", "nan", "NaN", "infinity", "-inf", "12:30", "1:2:3",
+    "2001-01-01", "1.2.3", "100m", "1Gi", "8080", "18446744073709551615", "a", "a:b", "a#b", "-a", "?a", "[]", "{}",
+    "a,b", "<<",
+]  # fmt: skip
+VALUES_IN_YAML = [
+    "", "&x y\n  b: *x", "*nowhere", "!!binary aGk=", "@a", "`a", "a\tb", "\u2028x", "x\u0085y", "é 日本 😀",
+    '"\\u2028"', '"a\\tb\\x01\\0\\e"', '"a\n    b"', "a\n    b", "'it''s'", '"', "{a: 1, a: 2}", "{<<: {a: 1}}",
+    "{b: [c, {d: e}]}",
+    "[a", "|+\n    a\n\n", "|2-\n     a\n    b", "|\n    - kind: Pod\n    ---x", "? c\n    : d", "a: b", "- b",
+    '"- kind: Pod\n\n- x"', '"\n- kind: Pod"', "12345678901234567890",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(
+    "form", ["{}", '"{}"', "'{}'", "{} # c", "\n    {}", "[{}]", "[ {} , 1]", "|\n    {}", ">-\n    {}", "!!str {}"]
+)
+def test_a_word_in_any_place(word: str, form: str) -> None:
+    spec = form.replace("{}", word, 1)
+    fast, exact = both(
+        f"kind: List\nitems:\n- kind: Pod\n  a: {spec}\n- kind: Node\n  {word.strip('[]{}') or 'k'}: x\n"
+    )
+    assert fast == exact
+
+
+@pytest.mark.parametrize("value", VALUES_IN_YAML)
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_a_value_of_any_style(value: str, indent: str) -> None:
+    item = f"- kind: Pod\n  a: {value}\n".replace("\n", "\n" + indent).rstrip(" ")
+    fast, exact = both(f"items:\n{indent}- kind: Node\n{indent}{item}{indent}- kind: Pod\nkind: List\n")
+    assert fast == exact
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Pod\na: 1\n---\n# c\nkind: Pod\na: yes\n---\nkind: Node\nb: 1\nb: 2\n",
+        "kind: PodList\napiVersion: v1\nitems:\n- a: 1\n- a: 2\n---\nkind: Node\n",
+        "kind: List\nitems:\n- kind: List\n  items:\n  - kind: Pod\n  - kind: Node\n- kind: Pod\n",
+        "kind: List\nitems:\n- kind: Pod\n- metadata: {}\n",
+        "kind: List\nitems:\n- kind: Pod\n- 5\n",
+        "kind: List\nitems:\n- kind: &k Pod\n- kind: *k\n",
+        "kind: List\nitems:\n- kind: Pod\nitems:\n- kind: Node\n",
+        "kind: List\nitems:\n- kind: Pod\nother:\n- kind: Node\n",
+        "kind: List\nitems:\n# comment\n- kind: Pod\n\n# comment\n- kind: Node\n# comment\n",
+        "kind: ConfigMap\nitems:\n- kind: Pod\n",
+        "kind: List\nitems:\n- kind: Pod\n  b: 1\n...\n",
+        "kind: List\r\nitems:\r\n- kind: Pod\r\n- kind: Node\r\n",
+        b"kind: List\nitems:\n- kind: Pod\n  a: \xff\n",
+        "kind: List\nitems:\n- kind: Pod\n- kind: Node\n\tb: 1\n",
+        "kind: List\nitems:\n" + "- kind: Pod\n  a: " + "[" * 100 + "]" * 100 + "\n",
+        "kind: List\nitems:\n" + "- kind: Pod\n  a: " + "[" * 300 + "]" * 300 + "\n",
+        "- kind: Pod\n- kind: Node\n  a: 0777\n",
+        "kind: List\nmetadata: &m {a: 1}\nitems:\n- kind: Pod\n- kind: Node\n  m: *m\n",
+    ],
+)
+def test_documents(text: str | bytes) -> None:
+    fast, exact = both(text)
+    assert fast == exact
+
+
+TEXTS = st.one_of(
+    st.sampled_from(WORDS),
+    st.text(st.sampled_from("ab:-#'\"\\ \n,[]{}&*!|>%@`é\t0.~"), max_size=12),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def dumps() -> Iterator[Any]:
+    for style in (None, '"', "'", "|", ">"):
+        for flow in (False, None):
+            yield style, flow
+
+
+@given(
+    items=st.lists(st.fixed_dictionaries({"kind": st.just("Pod"), "spec": VALUES}), min_size=1, max_size=5),
+    style=st.sampled_from(list(dumps())),
+    width=st.sampled_from([20, 1000]),
+)
+def test_what_pyyaml_writes(items: list[dict[str, Any]], style: Any, width: int) -> None:
+    scalar, flow = style
+    text = yaml.dump(
+        {"items": items, "kind": "List"}, Dumper=_Dumper, default_style=scalar, default_flow_style=flow, width=width,
+        allow_unicode=True,
+    )  # fmt: skip
+    fast, exact = both(text)
+    assert fast == exact
+
+
+def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dump as kubectl writes it needs pyyaml for the list's head alone."""
+    item = (
+        '- apiVersion: v1\n  kind: Pod\n  metadata:\n    labels:\n      a: "8080"\n      b: "yes"\n      c: "0777"\n'
+        '    name: x\n  status:\n    conditions:\n    - status: "True"\n    startTime: "2024-01-01T00:00:00Z"\n'
+    )
+    read_by_pyyaml: list[bytes] = []
+
+    def load(text: yaml_text.Text, *, source: str) -> yaml_text.Document | None:
+        read_by_pyyaml.append(text.text)
+        return yaml_text.load(text, source=source)
+
+    monkeypatch.setattr(yaml_bulk, "load", load)
+    text = "apiVersion: v1\nitems:\n" + item * 3000 + 'kind: List\nmetadata:\n  resourceVersion: ""\n'
+    found = read_all(text)
+    assert len(found) == 3000
+    assert read_by_pyyaml == [b'apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: ""\n']
+
+
+def test_lines_of_items() -> None:
+    text = "items:\n" + "- kind: Pod\n  a: 1\n" * 20_000 + "kind: List\n"
+    assert len(text) > yaml_bulk.SMALL
+    found = read_all(text)
+    assert not isinstance(found, str)
+    assert [place.line for _, place in found] == list(range(2, 40_002, 2))
+
+
+def test_rapidyaml_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    both('kind: List\nitems:\n- kind: Pod\n  a: "x\n')
+    assert capfd.readouterr() == ("", "")
