@@ -218,9 +218,13 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
 
 
 def not_owned_by(claim: PersistentVolumeClaim, pod: Pod) -> str | None:
-    """VolumeIsForPod: why the claim is not the one that was made for the pod's ephemeral volume, or None if it is."""
+    """VolumeIsForPod: why the claim is not the one that was made for the pod's ephemeral volume, or None if it is.
+
+    A pod without a uid is yet to be created, so nothing was made for it.
+    """
     owner = claim.metadata.controller
-    if owner is not None and owner.uid == pod.metadata.uid and claim.metadata.namespace == pod.metadata.namespace:
+    is_owner = owner is not None and owner.uid != "" and owner.uid == pod.metadata.uid
+    if is_owner and claim.metadata.namespace == pod.metadata.namespace:
         return None
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
@@ -276,7 +280,7 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 
 
 def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | None) -> PersistentVolumeClaim:
-    """The claim as admission and the volume controller leave it: one that names no class and is unbound gets the default."""
+    """The claim as admission and the volume controller leave it: an unbound one without a class gets the default."""
     if default is None or claim.names_class or claim.spec.volume_name:
         return claim
     return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))

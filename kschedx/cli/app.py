@@ -24,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="why", help=why.HELP, no_args_is_help=True)(why.why)
-app.command(name="reason", help=reason.HELP, no_args_is_help=True)(reason.reason)
+app.command(name="reason", help=reason.HELP)(reason.reason)
 
 
 def _version(value: bool) -> None:

@@ -70,8 +70,9 @@ def why(
     ] = False,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.configuration import read_configuration
     from kschedx.cli.target import find_target, node_names
-    from kschedx.errors import InputError
+    from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.run import explain_pod
     from kschedx.loading import load
 
@@ -82,13 +83,19 @@ def why(
     if nodes not in (None, "all"):
         raise InputError(f'--nodes: found "{nodes}", allowed is "all"', hint="--node NAME shows one")
     gates = feature_gates(feature_gate or [])
-    configuration = None if config is None else _configuration(config)
+    configuration = None if config is None else read_configuration(config)
     cluster = load(snapshot, check=not ignore_orphans)
+    if not cluster.cluster.nodes:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
+        raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
     pod = find_target(cluster, target, namespace)
     wanted = node_names(cluster, node or [])
-    explanation = explain_pod(
-        cluster, pod, config=configuration, profile=profile, kube_version=kube_version, feature_gates=gates
-    )
+    try:
+        explanation = explain_pod(
+            cluster, pod, config=configuration, profile=profile, kube_version=kube_version, feature_gates=gates
+        )
+    except ConfigError as error:
+        raise error.at(Place(source=config or "")) from None
     _print(explanation, output, wanted, all_nodes=nodes == "all")
     return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
 
@@ -106,18 +113,6 @@ def feature_gates(settings: list[str]) -> dict[str, bool]:
                 raise ConfigError(f'--feature-gate: found "{part}", allowed is NAME=true or NAME=false')
             gates[name.strip()] = truth
     return gates
-
-
-def _configuration(path: str) -> dict[str, object]:
-    from kschedx.errors import ConfigError, Place
-    from kschedx.sources.text import load_documents
-
-    documents = load_documents(path)
-    found = [document for document, _ in documents if document.get("kind") == "KubeSchedulerConfiguration"]
-    if len(found) != 1:
-        kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
-        raise ConfigError(f"expected one KubeSchedulerConfiguration, found {kinds}", place=Place(source=path))
-    return found[0]
 
 
 def _print(explanation: Explanation, output: Output | None, nodes: tuple[str, ...], *, all_nodes: bool) -> None:

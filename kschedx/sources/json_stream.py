@@ -261,7 +261,9 @@ class JsonStream:
         batch.items = b"".join((b"[", memoryview(self._text)[self._at : self._at + length]))
         batch.settle = None
         self._at += length
-        self._at += self._length_of(prefix + b"]")
+        # not in one step: reading on moves `_at`
+        length = self._length_of(prefix + b"]")
+        self._at += length
         self._flatten(batch)
 
     def _flatten(self, batch: Batch) -> None:
