@@ -1,9 +1,9 @@
 """kschedx explains kube-scheduler: why a pod is put there, or nowhere.
 
-    import kschedx
-    snapshot = kschedx.load("cluster.yaml", "more/")
-    result = kschedx.explain(snapshot, "shop/web-0")
-    result.outcome, result.best_nodes, result.message, result.to_dict()
+import kschedx
+snapshot = kschedx.load("cluster.yaml", "more/")
+result = kschedx.explain(snapshot, "shop/web-0")
+result.outcome, result.best_nodes, result.message, result.to_dict()
 """
 
 from __future__ import annotations

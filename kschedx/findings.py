@@ -1,31 +1,35 @@
 """Every reason a plugin can have, as facts.
 
-A finding holds numbers, names and tuples, no sentence: kube-scheduler's text, our words, colour and JSON are separate readers
-of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words.py` forks over the
-union and ends in `assert_never`, so a finding without words does not pass the type checker.
+A finding holds numbers, names and tuples, no sentence: kube-scheduler's text, our words, colour and JSON are separate
+readers of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words.py` forks
+over the union and ends in `assert_never`, so a finding without words does not pass the type checker.
+
+Structs rather than dataclasses, which take a hundred times longer to define: every start-up would feel it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import ClassVar
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
+
+class _Facts(Struct, frozen=True, kw_only=True):
     reason: ClassVar[str]
 
     def to_dict(self) -> dict[str, object]:
         """`{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
-        return {"reason": self.reason} | {_camel(f.name): _plain(getattr(self, f.name)) for f in fields(self)}
+        return {"reason": self.reason} | _named(self)
+
+
+def _named(facts: Struct) -> dict[str, object]:
+    return {_camel(name): _plain(getattr(facts, name)) for name in facts.__struct_fields__}
 
 
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if hasattr(value, "__dataclass_fields__"):
-        return {_camel(name): _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return value
+    return _named(value) if isinstance(value, Struct) else value
 
 
 def _camel(name: str) -> str:
@@ -36,14 +40,12 @@ def _camel(name: str) -> str:
 # --- the pod as a whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulingGated(_Facts):
+class SchedulingGated(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "scheduling-gated"
     gates: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodesExcluded(_Facts):
+class NodesExcluded(_Facts, frozen=True, kw_only=True):
     """PreFilter narrowed the nodes to a set of names (a DaemonSet's pod, say); `existing` of them are in the cluster."""
 
     reason: ClassVar[str] = "nodes-excluded"
@@ -51,8 +53,7 @@ class NodesExcluded(_Facts):
     existing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodGroupIncomplete(_Facts):
+class PodGroupIncomplete(_Facts, frozen=True, kw_only=True):
     """The pod's group does not exist, or has fewer pods than its gang needs (`pods` counts those in the snapshot)."""
 
     reason: ClassVar[str] = "pod-group-incomplete"
@@ -65,21 +66,18 @@ class PodGroupIncomplete(_Facts):
 # --- a node's own properties
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeUnschedulable(_Facts):
+class NodeUnschedulable(_Facts, frozen=True, kw_only=True):
     """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
 
     reason: ClassVar[str] = "node-unschedulable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeNameMismatch(_Facts):
+class NodeNameMismatch(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "node-name-mismatch"
     wanted: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UntoleratedTaint(_Facts):
+class UntoleratedTaint(_Facts, frozen=True, kw_only=True):
     """The first taint that no toleration matches, and the toleration that comes closest, if any shares its key."""
 
     reason: ClassVar[str] = "untolerated-taint"
@@ -94,8 +92,7 @@ class UntoleratedTaint(_Facts):
     """What is different about it: `key`, `value`, `effect` or `operator`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequirementMatch:
+class RequirementMatch(Struct, frozen=True, kw_only=True):
     """One requirement of a node selector term against a node."""
 
     key: str
@@ -106,8 +103,7 @@ class RequirementMatch:
     matched: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermMatch:
+class TermMatch(Struct, frozen=True, kw_only=True):
     index: int
     requirements: tuple[RequirementMatch, ...]
 
@@ -117,8 +113,7 @@ class TermMatch:
         return sum(not requirement.matched for requirement in self.requirements)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAffinityMismatch(_Facts):
+class NodeAffinityMismatch(_Facts, frozen=True, kw_only=True):
     """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one term)."""
 
     reason: ClassVar[str] = "node-affinity-mismatch"
@@ -126,8 +121,7 @@ class NodeAffinityMismatch(_Facts):
     terms: tuple[TermMatch, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingNodeFeatures(_Facts):
+class MissingNodeFeatures(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "missing-node-features"
     required: tuple[str, ...]
     missing: tuple[str, ...]
@@ -136,8 +130,7 @@ class MissingNodeFeatures(_Facts):
 # --- what other pods hold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostPortConflict(_Facts):
+class HostPortConflict(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "host-port-conflict"
     port: int
     protocol: str
@@ -147,8 +140,7 @@ class HostPortConflict(_Facts):
     holder_host_ip: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InsufficientResource(_Facts):
+class InsufficientResource(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "insufficient-resource"
     resource: str
     requested: int
@@ -171,8 +163,7 @@ class InsufficientResource(_Facts):
         return self.requested > self.allocatable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TooManyPods(_Facts):
+class TooManyPods(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "too-many-pods"
     pods: int
     allowed: int
@@ -181,14 +172,12 @@ class TooManyPods(_Facts):
 # --- topology
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainCount:
+class DomainCount(Struct, frozen=True, kw_only=True):
     domain: str
     matching: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologySpreadSkew(_Facts):
+class TopologySpreadSkew(_Facts, frozen=True, kw_only=True):
     """`matching` + `itself` - `minimum` > `max_skew` in the node's domain."""
 
     reason: ClassVar[str] = "topology-spread-skew"
@@ -211,15 +200,13 @@ class TopologySpreadSkew(_Facts):
         return self.matching + self.itself - self.minimum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyLabelMissing(_Facts):
+class TopologyLabelMissing(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "topology-label-missing"
     constraint: int
     topology_key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodAffinityUnsatisfied(_Facts):
+class PodAffinityUnsatisfied(_Facts, frozen=True, kw_only=True):
     """A required podAffinity term that no pod in the node's domain satisfies."""
 
     reason: ClassVar[str] = "pod-affinity-unsatisfied"
@@ -244,8 +231,7 @@ class PodAffinityUnsatisfied(_Facts):
     """Up to five domains that do have such a pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodAntiAffinityConflict(_Facts):
+class PodAntiAffinityConflict(_Facts, frozen=True, kw_only=True):
     """This pod's required podAntiAffinity term meets a pod in the node's domain."""
 
     reason: ClassVar[str] = "pod-anti-affinity-conflict"
@@ -258,8 +244,7 @@ class PodAntiAffinityConflict(_Facts):
     pod_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingAntiAffinityConflict(_Facts):
+class ExistingAntiAffinityConflict(_Facts, frozen=True, kw_only=True):
     """A running pod's required podAntiAffinity term matches this pod."""
 
     reason: ClassVar[str] = "existing-anti-affinity-conflict"
@@ -278,8 +263,7 @@ class ExistingAntiAffinityConflict(_Facts):
 # --- storage: the claims of a pod
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimFacts:
+class ClaimFacts(Struct, frozen=True, kw_only=True):
     """What a claim asks for."""
 
     claim: str
@@ -294,8 +278,7 @@ class ClaimFacts:
     """Its label selector as kubectl writes it; empty where it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimNotFound(_Facts):
+class ClaimNotFound(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "claim-not-found"
     claim: str
     volume: str
@@ -304,8 +287,7 @@ class ClaimNotFound(_Facts):
     """kube-controller-manager is to create it, from the pod's own template."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimLost(_Facts):
+class ClaimLost(_Facts, frozen=True, kw_only=True):
     """The claim was bound to a volume that is gone."""
 
     reason: ClassVar[str] = "claim-lost"
@@ -313,16 +295,14 @@ class ClaimLost(_Facts):
     persistent_volume: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimBeingDeleted(_Facts):
+class ClaimBeingDeleted(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "claim-being-deleted"
     claim: str
     since: str
     """The deletion timestamp."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimNotOwned(_Facts):
+class ClaimNotOwned(_Facts, frozen=True, kw_only=True):
     """A claim that has the name of an ephemeral volume's claim was made for somebody else."""
 
     reason: ClassVar[str] = "claim-not-owned"
@@ -331,8 +311,7 @@ class ClaimNotOwned(_Facts):
     """`Kind/name` of its controller; empty where it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimUnbound(_Facts):
+class ClaimUnbound(_Facts, frozen=True, kw_only=True):
     """The claim must be bound before its pod is scheduled, and is not.
 
     `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once) or `prebound` (the claim names a volume
@@ -346,8 +325,7 @@ class ClaimUnbound(_Facts):
     persistent_volume: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeNotFound(_Facts):
+class VolumeNotFound(_Facts, frozen=True, kw_only=True):
     """A claim is bound to a PersistentVolume that does not exist."""
 
     reason: ClassVar[str] = "volume-not-found"
@@ -358,8 +336,7 @@ class VolumeNotFound(_Facts):
 # --- storage: volumes against nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeNodeAffinityMismatch(_Facts):
+class VolumeNodeAffinityMismatch(_Facts, frozen=True, kw_only=True):
     """A bound claim's volume cannot be reached from the node: none of its terms matches."""
 
     reason: ClassVar[str] = "volume-node-affinity-mismatch"
@@ -370,8 +347,7 @@ class VolumeNodeAffinityMismatch(_Facts):
     """The CSI driver under whose topology key an in-tree volume is read on this node; empty for all others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeZoneMismatch(_Facts):
+class VolumeZoneMismatch(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "volume-zone-mismatch"
     claim: str
     persistent_volume: str
@@ -385,8 +361,7 @@ class VolumeZoneMismatch(_Facts):
     """The node's value; None where it has no such label."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedNodeMismatch(_Facts):
+class SelectedNodeMismatch(_Facts, frozen=True, kw_only=True):
     """The claim's volume is being provisioned for another node."""
 
     reason: ClassVar[str] = "selected-node-mismatch"
@@ -394,8 +369,7 @@ class SelectedNodeMismatch(_Facts):
     selected_node: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeCandidate:
+class VolumeCandidate(Struct, frozen=True, kw_only=True):
     """A volume that a claim could not have, and the first thing against it.
 
     `lost` is `bound-to-another-claim`, `too-small`, `volume-mode`, `volume-attributes-class`, `being-deleted`,
@@ -410,14 +384,12 @@ class VolumeCandidate:
     """The other claim, the volume's mode, phase or access modes, what its node affinity asks for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostCount:
+class LostCount(Struct, frozen=True, kw_only=True):
     lost: str
     volumes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoMatchingVolume(_Facts):
+class NoMatchingVolume(_Facts, frozen=True, kw_only=True):
     """No existing volume of the claim's class can be bound to it here."""
 
     reason: ClassVar[str] = "no-matching-volume"
@@ -432,8 +404,7 @@ class NoMatchingVolume(_Facts):
     """Up to ten of them, those that came furthest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisioningTopologyMismatch(_Facts):
+class ProvisioningTopologyMismatch(_Facts, frozen=True, kw_only=True):
     """The class makes volumes in some topology only (allowedTopologies), and the node is outside of it."""
 
     reason: ClassVar[str] = "provisioning-topology-mismatch"
@@ -442,8 +413,7 @@ class ProvisioningTopologyMismatch(_Facts):
     terms: tuple[TermMatch, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageCapacity:
+class StorageCapacity(Struct, frozen=True, kw_only=True):
     """A CSIStorageCapacity of the claim's class."""
 
     name: str
@@ -456,8 +426,7 @@ class StorageCapacity:
     """Its node selector as kubectl writes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InsufficientStorageCapacity(_Facts):
+class InsufficientStorageCapacity(_Facts, frozen=True, kw_only=True):
     """No storage that the node can reach has room for the claim."""
 
     reason: ClassVar[str] = "insufficient-storage-capacity"
@@ -476,8 +445,7 @@ class InsufficientStorageCapacity(_Facts):
 # --- storage: what other pods hold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskConflict(_Facts):
+class DiskConflict(_Facts, frozen=True, kw_only=True):
     """A pod on the node has the same disk, and at least one of the two writes."""
 
     reason: ClassVar[str] = "disk-conflict"
@@ -492,8 +460,7 @@ class DiskConflict(_Facts):
     holder_read_only: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimInUse(_Facts):
+class ClaimInUse(_Facts, frozen=True, kw_only=True):
     """A claim with ReadWriteOncePod belongs to a single pod, and a running one has it."""
 
     reason: ClassVar[str] = "claim-in-use"
@@ -503,8 +470,7 @@ class ClaimInUse(_Facts):
     holder_node: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttachedVolume:
+class AttachedVolume(Struct, frozen=True, kw_only=True):
     """A volume that counts against a limit."""
 
     volume: str
@@ -513,8 +479,7 @@ class AttachedVolume:
     """The pods on the node that hold it; none where only a VolumeAttachment says that it is there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeLimitExceeded(_Facts):
+class VolumeLimitExceeded(_Facts, frozen=True, kw_only=True):
     """`attached` + `wanted` > `limit` for the driver's volumes on the node."""
 
     reason: ClassVar[str] = "volume-limit-exceeded"
@@ -531,8 +496,7 @@ class VolumeLimitExceeded(_Facts):
         return len(self.volumes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverNotInstalled(_Facts):
+class DriverNotInstalled(_Facts, frozen=True, kw_only=True):
     """The node's CSINode does not list a driver that must be there for its volumes to be scheduled."""
 
     reason: ClassVar[str] = "driver-not-installed"
@@ -543,8 +507,7 @@ class DriverNotInstalled(_Facts):
 # --- storage: what would be done for the chosen node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeToBind(_Facts):
+class VolumeToBind(_Facts, frozen=True, kw_only=True):
     """An existing volume that would be bound to a claim."""
 
     reason: ClassVar[str] = "volume-to-bind"
@@ -553,8 +516,7 @@ class VolumeToBind(_Facts):
     capacity: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeToProvision(_Facts):
+class VolumeToProvision(_Facts, frozen=True, kw_only=True):
     """A volume that would be made for a claim, where the chosen node can reach it."""
 
     reason: ClassVar[str] = "volume-to-provision"
@@ -566,8 +528,7 @@ class VolumeToProvision(_Facts):
 # --- anything else
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginMessage(_Facts):
+class PluginMessage(_Facts, frozen=True, kw_only=True):
     """What a plugin says in its own words: an internal error, or a plugin from another package."""
 
     reason: ClassVar[str] = "plugin-message"

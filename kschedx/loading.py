@@ -45,8 +45,10 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
     pods = snapshot.pods
     row = snapshot.orphans[0]
     name = pods.node_names[row]
-    more = f" (and {len(snapshot.orphans) - 1} more pods on nodes that are not there)" if len(snapshot.orphans) > 1 else ""
+    more = (
+        f" (and {len(snapshot.orphans) - 1} more pods on nodes that are not there)" if len(snapshot.orphans) > 1 else ""
+    )
     place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
-    raise InputError(
-        f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)
-    ).at(place)
+    raise InputError(f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)).at(
+        place
+    )

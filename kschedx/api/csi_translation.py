@@ -68,9 +68,7 @@ IN_TREE_PLUGINS = (
     ),
     InTreePlugin(name="kubernetes.io/azure-disk", driver="disk.csi.azure.com", source="azure_disk"),
     InTreePlugin(name="kubernetes.io/portworx-volume", driver="pxd.portworx.com", source="portworx_volume"),
-    InTreePlugin(
-        name="kubernetes.io/azure-file", driver="file.csi.azure.com", source="azure_file", is_migrated=False
-    ),
+    InTreePlugin(name="kubernetes.io/azure-file", driver="file.csi.azure.com", source="azure_file", is_migrated=False),
     InTreePlugin(
         name="kubernetes.io/vsphere-volume", driver="csi.vsphere.vmware.com", source="vsphere_volume", is_migrated=False
     ),
@@ -166,7 +164,9 @@ def _gce_region(zones: Iterable[str]) -> str:
         regions.add("-".join(parts[:2]))
     if len(regions) != 1:
         listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
-        raise TranslationError(f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]")
+        raise TranslationError(
+            f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]"
+        )
     return regions.pop()
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,9 +12,15 @@ from kschedx.errors import InputError, Place
 T = TypeVar("T")
 
 
-@lru_cache(maxsize=None)
+_DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}
+
+
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(kind)
+    """Making a decoder costs more than using one."""
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return decoder
 
 
 def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:

@@ -24,7 +24,6 @@ from kschedx.api.types import (
     CinderVolumeSource,
     GCEPersistentDiskVolumeSource,
     ObjectMeta,
-    Pod,
     PortworxVolumeSource,
     ResourceList,
     Volume,
@@ -217,16 +216,16 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
     return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None
 
 
-def not_owned_by(claim: PersistentVolumeClaim, pod: Pod) -> str | None:
+def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
     """VolumeIsForPod: why the claim is not the one that was made for the pod's ephemeral volume, or None if it is.
 
     A pod without a uid is yet to be created, so nothing was made for it.
     """
     owner = claim.metadata.controller
-    is_owner = owner is not None and owner.uid != "" and owner.uid == pod.metadata.uid
-    if is_owner and claim.metadata.namespace == pod.metadata.namespace:
+    is_owner = owner is not None and owner.uid != "" and owner.uid == pod.uid
+    if is_owner and claim.metadata.namespace == pod.namespace:
         return None
-    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+    return f"PVC {claim.key} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
 
 
 def not_found(resource: str, name: str) -> str:

@@ -130,9 +130,17 @@ def _map(value: Mapping[str, object], *path: str) -> Mapping[str, object]:
 def _add_claims(spec: Manifest, workload: Mapping[str, object], pod_name: str) -> None:
     """A volume for each volumeClaimTemplate, in place of the template's own of that name."""
     templates = _map(workload, "spec").get("volumeClaimTemplates")
-    claims = [str(_map(t, "metadata").get("name", "")) for t in templates or () if isinstance(t, dict)] if isinstance(templates, list) else []
+    claims = (
+        [str(_map(t, "metadata").get("name", "")) for t in templates or () if isinstance(t, dict)]
+        if isinstance(templates, list)
+        else []
+    )
     existing = spec.get("volumes")
-    volumes = [v for v in existing if not (isinstance(v, dict) and v.get("name") in claims)] if isinstance(existing, list) else []
+    volumes = (
+        [v for v in existing if not (isinstance(v, dict) and v.get("name") in claims)]
+        if isinstance(existing, list)
+        else []
+    )
     volumes += [{"name": c, "persistentVolumeClaim": {"claimName": f"{c}-{pod_name}"}} for c in claims]
     if volumes:
         spec["volumes"] = volumes

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import reason, why
+from kschedx.cli import reason, shells, why
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.errors import InputError, KschedxError, UndecidableError
 
@@ -25,6 +25,11 @@ app = typer.Typer(
 )
 app.command(name="why", help=why.HELP, no_args_is_help=True)(why.why)
 app.command(name="reason", help=reason.HELP)(reason.reason)
+app.command(name="completion", help=shells.HELP, no_args_is_help=True)(shells.completion)
+
+
+COMPLETE = "_KSCHEDX_COMPLETE"
+"""Set by a shell that wants to complete a command line."""
 
 
 def _version(value: bool) -> None:
@@ -35,7 +40,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options before the command."""
 
@@ -43,7 +50,10 @@ def _options(
 def run() -> int:
     """Run the command line of this process; returns its exit code. No traceback reaches the user."""
     try:
+        if COMPLETE in os.environ:
+            _answer_shells()
         outcome = app(standalone_mode=False)
+        sys.stdout.flush()  # a reader that went away is noticed here, not by Python at exit
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
     except UndecidableError as error:
         return _fail(str(error), ExitCode.UNDECIDED)
@@ -70,6 +80,13 @@ def run() -> int:
         )
 
 
+def _answer_shells() -> None:
+    """typer registers the shells' protocols only together with options of its own, which kschedx does without."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+
+
 def _fail(text: str, code: ExitCode) -> int:
     from kschedx.render.safe import visible
 
@@ -79,7 +96,13 @@ def _fail(text: str, code: ExitCode) -> int:
 
 def _usage(error: Exception) -> int:
     """A usage error of click's, in kubectl's form."""
+    from kschedx.render.safe import visible
+
     context = getattr(error, "ctx", None)
+    text: str = error.format_message()  # type: ignore[attr-defined]
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(text, err=True)
+        return ExitCode.USAGE
     path = getattr(context, "command_path", "kschedx")
-    typer.echo(f"error: {error.format_message()}\nSee '{path} --help' for usage.", err=True)  # type: ignore[attr-defined]
+    typer.echo(f"error: {visible(text.replace('Value error, ', ''))}\nSee '{path} --help' for usage.", err=True)
     return ExitCode.USAGE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,12 @@ import typer
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
+LARGEST = 100 << 20
+"""Bytes of a snapshot; a larger one would keep the shell waiting for more than a second."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9./-]*")
+"""What can be a name or `kind/name`: anything else in a snapshot is no name, and a shell might run it."""
+
 
 def _snapshot(context: typer.Context) -> Snapshot | None:
     """The snapshot that the command line names so far; nothing is completed from one that cannot be read."""
@@ -17,7 +25,7 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
     from kschedx.loading import load
 
     paths = [path for path in context.params.get("snapshot") or [] if path != "-"]
-    if not paths:
+    if not paths or sum(map(_size, paths)) > LARGEST:
         return None
     try:
         return load(paths)
@@ -25,8 +33,15 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
         return None
 
 
+def _size(path: str) -> int:
+    """Bytes of a file, or of everything in a folder."""
+    if os.path.isdir(path):
+        return sum(_size(entry.path) for entry in os.scandir(path))
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
-    return sorted({name for name in names if name.startswith(incomplete)})
+    return sorted({name for name in names if name.startswith(incomplete) and _NAME.fullmatch(name)})
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
@@ -39,7 +54,9 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
     namespace = context.params.get("namespace") or "default"
     pods = snapshot.pods
     names = [f"pod/{name}" for row, name in enumerate(pods.names) if pods.namespaces[row] == namespace]
-    short = {kind: short for short, kind in reversed(SHORT_NAMES.items())}
+    short: dict[str, str] = {}
+    for abbreviation, kind in SHORT_NAMES.items():
+        short.setdefault(kind, abbreviation)
     names += [f"{short[kind]}/{name}" for kind, space, name in snapshot.workloads if space == namespace]
     return _beginning(incomplete, names)
 

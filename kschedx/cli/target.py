@@ -56,7 +56,15 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     if elsewhere is not None:
         return f"there is one in namespace {elsewhere}: -n {elsewhere}"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
+    if not here and namespace not in snapshot.namespaces:
+        return _nearest_namespace(snapshot, namespace)
     return nearest(name, here)
+
+
+def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
+    known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+    close = nearest(namespace, known)
+    return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
 
 
 def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:

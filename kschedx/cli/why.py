@@ -35,7 +35,9 @@ def why(
     snapshot: Annotated[
         list[str] | None,
         typer.Option(
-            "--snapshot", "-s", metavar="PATH",
+            "--snapshot",
+            "-s",
+            metavar="PATH",
             help="The cluster: a file or folder of YAML or JSON, as `kubectl get nodes,pods,... -A -o json` prints it, "
             "or - for standard input. Repeatable.",
         ),
@@ -95,7 +97,8 @@ def why(
             cluster, pod, config=configuration, profile=profile, kube_version=kube_version, feature_gates=gates
         )
     except ConfigError as error:
-        raise error.at(Place(source=config or "")) from None
+        source = target if error.place.object else config if error.place.field else None
+        raise error.at(Place(source=source or "")) from None
     _print(explanation, output, wanted, all_nodes=nodes == "all")
     return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
 

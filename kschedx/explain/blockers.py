@@ -17,6 +17,7 @@ from kschedx.findings import (
     Finding,
     HostPortConflict,
     InsufficientResource,
+    InsufficientStorageCapacity,
     MissingNodeFeatures,
     NodeAffinityMismatch,
     NodeNameMismatch,
@@ -27,6 +28,9 @@ from kschedx.findings import (
     TopologyLabelMissing,
     TopologySpreadSkew,
     UntoleratedTaint,
+    VolumeLimitExceeded,
+    VolumeNodeAffinityMismatch,
+    VolumeZoneMismatch,
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import FilterOutcome
@@ -36,6 +40,7 @@ from kschedx.snapshot.nodes import NodeTable
 
 HOSTNAME = "kubernetes.io/hostname"
 NODE_NAME_FIELD = "metadata.name"
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +89,7 @@ class NodeGroup:
 
 
 def account(cycle: Cycle, row: int) -> NodeAccount:
-    """All blockers of a node, in the order of the plugins; none where the pod fits. Needs a cycle that came to Filter."""
+    """All blockers of a node in the order of the plugins; none where the pod fits. The cycle came to Filter."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
     outcome = cycle.filter
@@ -131,7 +136,7 @@ def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
         members = members[np.argsort(distances[members], kind="stable")]
         exemplar = account(cycle, int(rows[members[0]]))
         rank = (
-            len(exemplar.findings),
+            sum(not is_cordon_taint(finding) for finding in exemplar.findings),
             not exemplar.is_resolvable,
             round(float(distances[members[0]]), 6),
             -len(members),
@@ -141,10 +146,16 @@ def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
     return tuple(group for _, group in sorted(found, key=lambda one: one[0]))
 
 
+def is_cordon_taint(finding: Finding) -> bool:
+    """The taint that comes with a cordon; NodeUnschedulable says the same."""
+    return isinstance(finding, UntoleratedTaint) and finding.key == CORDON_TAINT
+
+
 def _paired(first: IntArray, second: IntArray) -> IntArray:
     """Codes that are equal where both arrays are."""
     joined = first * (int(second.max(initial=0)) + 1) + second
-    return np.unique(joined, return_inverse=True)[1].astype(np.int64)
+    codes: IntArray = np.unique(joined, return_inverse=True)[1].astype(np.int64)
+    return codes
 
 
 def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
@@ -229,6 +240,10 @@ def _kind(finding: Finding) -> Hashable:
             detail = (finding.port, finding.protocol)
         case ExistingAntiAffinityConflict():
             detail = finding.topology_key
+        case VolumeNodeAffinityMismatch() | VolumeZoneMismatch():
+            detail = finding.persistent_volume
+        case VolumeLimitExceeded():
+            detail = finding.driver
         case _:
             detail = None
     return finding.reason, detail
@@ -242,7 +257,15 @@ def _distance(finding: Finding) -> float:
         case TopologySpreadSkew():
             return float(finding.skew - finding.max_skew)
         case UntoleratedTaint():
-            return 0.5 if finding.nearest_toleration is not None else 1.0
+            return 0.0 if is_cordon_taint(finding) else 0.5 if finding.nearest_toleration is not None else 1.0
+        case NodeUnschedulable():
+            return 0.5
+        case InsufficientStorageCapacity():
+            return 1 - finding.largest / max(finding.claim.requested, 1)
+        case VolumeLimitExceeded():
+            return 0.5 if any(not holder.pods for holder in finding.holders) else 1.0
+        case VolumeNodeAffinityMismatch() | VolumeZoneMismatch():
+            return 2.0  # a volume does not move
         case InsufficientResource():
             return 0.0
         case _:
@@ -255,6 +278,5 @@ def _shortfall(nodes: NodeTable, resource: str, requested: int) -> FloatArray:
     if column is None or requested <= 0:
         return np.ones(len(nodes), dtype=np.float64)
     free = nodes.allocatable[:, column] - nodes.requested[:, column]
-    return np.maximum(requested - free, 0) / requested
-
-
+    missing: FloatArray = np.maximum(requested - free, 0) / requested
+    return missing

@@ -5,7 +5,7 @@ Cheap until asked: groups are read from the verdict columns, and facts are built
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from kschedx.api.resources import RequestPart, request_parts
 from kschedx.explain.blockers import NodeAccount, NodeGroup, account, node_groups
 from kschedx.explain.holders import Eviction, Holders, eviction, holders
 from kschedx.explain.label_hints import LabelHint, label_hint
-from kschedx.findings import InsufficientResource, NodeAffinityMismatch, RequirementMatch
+from kschedx.findings import InsufficientResource, NodeAffinityMismatch
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Status
 
@@ -30,8 +30,6 @@ class NodeDetail:
     holders: Mapping[str, Holders]
     """Who holds each resource that is short."""
     eviction: Eviction
-    hints: tuple[LabelHint, ...] = ()
-    """Labels that node selectors ask for and no node has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +120,18 @@ class Diagnosis:
             parts={finding.resource: self._parts(finding) for finding in short},
             holders={finding.resource: holders(self.cycle, found.row, finding.resource) for finding in short},
             eviction=eviction(self.cycle, found),
-            hints=tuple(self._hints(found)),
         )
+
+    def free(self, rows: Iterable[int], resource: str) -> int:
+        """What some nodes, rows of `cycle.nodes`, have left of a resource in sum."""
+        nodes = self.cycle.nodes
+        assert nodes is not None
+        column = nodes.resources.index.get(resource)
+        if column is None:
+            return 0
+        chosen = list(rows)
+        left = nodes.allocatable[chosen, column] - nodes.requested[chosen, column]
+        return int(left[left > 0].sum())
 
     def _parts(self, finding: InsufficientResource) -> tuple[RequestPart, ...]:
         # a pod that runs nowhere yet is not being resized
@@ -132,15 +140,15 @@ class Diagnosis:
         parts = request_parts(pod.spec, pod.status, options, finding.resource)
         return parts if sum(part.amount for part in parts) == finding.requested else ()
 
-    def _hints(self, found: NodeAccount) -> Iterator[LabelHint]:
-        seen: set[RequirementMatch] = set()
-        for finding in found.findings:
-            if not isinstance(finding, NodeAffinityMismatch):
-                continue
-            for requirement in (one for term in finding.terms for one in term.requirements):
-                if requirement in seen:
-                    continue
-                seen.add(requirement)
-                hint = label_hint(requirement, self.cycle.all_nodes.cluster)
-                if hint is not None:
-                    yield hint
+    @cached_property
+    def hints(self) -> tuple[LabelHint, ...]:
+        """Labels that the pod's node selectors ask for and no node has."""
+        requirements = dict.fromkeys(
+            (requirement.key, requirement.operator, requirement.values)
+            for finding in (one for group in self.groups for one in group.exemplar.findings)
+            if isinstance(finding, NodeAffinityMismatch)
+            for term in finding.terms
+            for requirement in term.requirements
+        )
+        found = (label_hint(*requirement, self.cycle.all_nodes.cluster) for requirement in requirements)
+        return tuple(hint for hint in found if hint is not None)

@@ -76,8 +76,8 @@ def _filter(cycle: Cycle) -> Json | None:
 def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> Json:
     rejected_by: list[Json] = [{} for _ in range(len(nodes))]
     for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
-        for row in np.flatnonzero(verdicts.rejected):
-            rejected_by[row][plugin] = _status(verdicts.status(int(row), plugin))
+        for rejected in np.flatnonzero(verdicts.rejected).tolist():
+            rejected_by[rejected][plugin] = _status(verdicts.status(rejected, plugin))
     found: Json = {}
     for row, name in enumerate(nodes.names):
         status = outcome.status(row)

@@ -12,6 +12,7 @@ from kschedx.findings import InsufficientResource
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import Candidate
 from kschedx.framework.status import Code
+from kschedx.snapshot.columns import BoolArray
 
 PREEMPT_NEVER = "Never"
 
@@ -138,6 +139,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     rows = nodes.pods_on(account.row)
     columns = [nodes.resources.index[finding.resource] for finding in short]
     held = nodes.requests.matrix[rows][:, columns]
-    suffices = (held >= np.array([finding.short_by for finding in short], dtype=np.int64)).all(axis=1)
+    missing = np.array([finding.short_by for finding in short], dtype=np.int64)
+    suffices: BoolArray = np.all(held >= missing, axis=1)
     order = np.argsort(held[:, 0], kind="stable")
     return tuple(_holder(cycle, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])

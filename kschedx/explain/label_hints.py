@@ -6,7 +6,7 @@ import difflib
 from collections import Counter
 from dataclasses import dataclass
 
-from kschedx.findings import RequirementMatch
+from kschedx.explain.blockers import NODE_NAME_FIELD
 from kschedx.snapshot.nodes import ClusterNodes
 
 LOOKED_AT = 5000
@@ -28,21 +28,21 @@ class LabelHint:
     """The values of the key with their number of nodes, most frequent first."""
 
 
-def label_hint(requirement: RequirementMatch, cluster: ClusterNodes) -> LabelHint | None:
+def label_hint(key: str, operator: str, wanted: tuple[str, ...], cluster: ClusterNodes) -> LabelHint | None:
     """None where some node satisfies it, or where the operator asks for absence or compares numbers."""
-    if requirement.matched or requirement.operator not in ("In", "Exists"):
+    if operator not in ("In", "=", "Exists") or key == NODE_NAME_FIELD:
         return None
-    column = cluster.label(requirement.key)
+    column = cluster.label(key)
     counts = Counter(column.values[int(code)] for code in column.codes)
     in_use = tuple((value, count) for value, count in counts.most_common() if value is not None)
     if not in_use:
-        return _unknown_key(requirement.key, cluster)
-    if requirement.operator == "Exists" or any(value in counts for value in requirement.values):
+        return _unknown_key(key, cluster)
+    if operator == "Exists" or any(value in counts for value in wanted):
         return None
-    nearest = _nearest(requirement.values, [value for value, _ in in_use])
+    nearest = _nearest(wanted, [value for value, _ in in_use])
     return LabelHint(
-        key=requirement.key,
-        values=requirement.values,
+        key=key,
+        values=wanted,
         nearest=nearest,
         nearest_count=counts[nearest] if nearest else 0,
         in_use=in_use,
@@ -56,7 +56,7 @@ def _unknown_key(key: str, cluster: ClusterNodes) -> LabelHint:
 
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
-    """The known text that is closest to any that is wanted, also where only the part after a slash or the case differs."""
+    """The known text that is closest to one that is wanted; empty where none is close."""
     for text in wanted:
         close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
         if close:

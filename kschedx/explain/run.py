@@ -10,9 +10,9 @@ from kschedx.api.admission import resolve_priority
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import default_pod
 from kschedx.api.types import Pod
-from kschedx.errors import InputError, nearest
+from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.explanation import Explanation
-from kschedx.framework.config import load_profiles
+from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.registry import third_party_points
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
@@ -38,9 +38,17 @@ def explain_pod(
         # as if it were scheduled now: without itself, and not bound to the node it is on
         snapshot = snapshot.without_pods([row])
         target = msgspec.structs.replace(target, spec=msgspec.structs.replace(target.spec, node_name=""))
-    chosen = scheduler.profile_for(profile or target.spec.scheduler_name)
-    framework = Framework(chosen, scheduler, snapshot, release)
+    framework = Framework(_profile(scheduler, target, profile), scheduler, snapshot, release)
     return Explanation(schedule(framework, target), framework)
+
+
+def _profile(scheduler: SchedulerConfig, pod: Pod, name: str | None) -> Profile:
+    if name is not None:
+        return scheduler.profile_for(name)
+    try:
+        return scheduler.profile_for(pod.spec.scheduler_name)
+    except ConfigError as error:
+        raise error.at(Place(object=f"Pod {pod.key}", field="spec.schedulerName")) from None
 
 
 def pod_of(snapshot: Snapshot, pod: str | Mapping[str, object] | Pod) -> Pod:

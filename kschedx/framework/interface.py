@@ -75,7 +75,8 @@ class FilterOutcome:
 
     @property
     def passed(self) -> BoolArray:
-        return self.codes == 0
+        passed: BoolArray = self.codes == 0
+        return passed
 
     def status(self, row: int) -> Status:
         """The verdict on a node."""

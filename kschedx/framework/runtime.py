@@ -92,9 +92,7 @@ class Framework:
 
     def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
         """Every plugin's status. kube-scheduler stops at the first that is not Success; a reader wants them all."""
-        return tuple(
-            _named(plugin.pre_enqueue(pod), plugin) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin)
-        )
+        return tuple(_named(plugin.pre_enqueue(pod), plugin) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin))
 
     # --- PreFilter
 

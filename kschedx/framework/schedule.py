@@ -44,9 +44,7 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
     state = CycleState()
 
     steps, status, names, naming = framework.run_pre_filter(state, pod)
-    cycle = replace(
-        cycle, pre_filter=steps, pre_filter_status=status, filter_skipped=tuple(sorted(state.skip_filter))
-    )
+    cycle = replace(cycle, pre_filter=steps, pre_filter_status=status, filter_skipped=tuple(sorted(state.skip_filter)))
     if not status.is_success:
         if not status.is_rejection:
             return replace(cycle, outcome=Outcome.ERROR, message=status.message)

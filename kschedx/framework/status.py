@@ -98,7 +98,8 @@ class Verdicts:
     @property
     def rejected(self) -> BoolArray:
         """(node,) whether the code is anything but Success."""
-        return self.codes != Code.SUCCESS
+        rejected: BoolArray = self.codes != Code.SUCCESS
+        return rejected
 
     def status(self, row: int, plugin: str = "") -> Status:
         """A row's status with its findings."""

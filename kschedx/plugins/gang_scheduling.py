@@ -57,7 +57,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
         """The pods of the group, those with a node only where `scheduled`."""
         pods = self.handle.snapshot.pods
-        members = pods.specs.where(lambda s: s.scheduling_group is not None and s.scheduling_group.pod_group_name == name)
+        members = pods.specs.where(
+            lambda s: s.scheduling_group is not None and s.scheduling_group.pod_group_name == name
+        )
         members &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
         if scheduled:
             members &= pods.node >= 0

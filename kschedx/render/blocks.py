@@ -7,14 +7,14 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.blockers import HOSTNAME, Blocker, NodeGroup
+from kschedx.explain.blockers import HOSTNAME, Blocker, NodeGroup, is_cordon_taint
 from kschedx.explain.diagnosis import Diagnosis, Excluded, NodeDetail, Stop
 from kschedx.explain.holders import Answer, Eviction, Holder
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.framework.status import Status
-from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph
-from kschedx.render.units import amount, count, listed
-from kschedx.render.wording import Fact
+from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, ended, fact_lines, fits, line, paragraph
+from kschedx.render.units import balance, count, listed
+from kschedx.render.wording import Fact, brief_text
 from kschedx.render.words import describe
 
 NEIGHBOURS = 4
@@ -41,12 +41,16 @@ _MOST_LINES = {Level.LINE: 0, Level.BRIEF: 1, Level.FACTS: 2, Level.FULL: 4, Lev
 """Of each fact."""
 
 
-def group_block(diagnosis: Diagnosis, group: NodeGroup, width: int, level: Level, *, eviction: bool = True) -> list[Text]:
+def group_block(
+    diagnosis: Diagnosis, group: NodeGroup, width: int, level: Level, *, eviction: bool = True
+) -> list[Text]:
     """A group: its exemplar's blockers with the numbers, whether eviction helps, and the nodes next to it."""
     detail = diagnosis.detail(group.rows[0])
     nodes = f"({count(group.count, 'node')})" if group.count > 1 else ""
-    lines = detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction)
+    helped = _helped(diagnosis, group)
+    lines = detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction, helped=helped)
     if group.count > 1 and level >= Level.BRIEF:
+        lines += [made for fact in _in_sum(diagnosis, group) for made in fact_lines(fact, width)]
         lines += fact_lines(_others(diagnosis, group, level), width, _MOST_LINES[level])
     return lines
 
@@ -59,8 +63,9 @@ def detail_block(
     where: str = "",
     aside: str = "",
     eviction: bool = True,
+    helped: int = 0,
 ) -> list[Text]:
-    """One node's blockers, the verdict first."""
+    """One node's blockers, the verdict first. `helped`: nodes like it where eviction does help."""
     lines: list[Text] = []
     limit = _MOST_LINES[level]
     pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in _findings(blocker)]
@@ -72,13 +77,22 @@ def detail_block(
             lines += _heading(where or detail.account.name, headline, aside, width)
         else:
             lines += _also(headline, width, level)
-        if level is not Level.LINE:
+        if level is not Level.LINE and not is_cordon_taint(finding):
             for fact in words.facts:
                 lines += fact_lines(fact, width, limit)
     if eviction and level is not Level.LINE:
-        for fact in eviction_facts(detail):
+        for fact in eviction_facts(detail, helped):
             lines += fact_lines(fact, width, limit)
     return lines
+
+
+def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
+    """On how many of the other nodes of a group preemption makes room."""
+    nodes, result = diagnosis.cycle.nodes, diagnosis.cycle.post_filter
+    if nodes is None or result is None or not result.candidates:
+        return 0
+    candidates = {candidate.node for candidate in result.candidates}
+    return sum(int(nodes.rows[row]) in candidates for row in group.rows[1:])
 
 
 def _findings(blocker: Blocker) -> tuple[Finding, ...]:
@@ -92,13 +106,13 @@ def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
         return [line((where, BOLD), f" {headline}", (f"   {aside}" if aside else "", DIM))]
     where = cut(where, width - len(aside) - 3)
     first = line((where, BOLD), (f"   {aside}" if aside else "", DIM))
-    return [first, *paragraph(headline, width, first=" " * INDENT, indent=INDENT)]
+    return [first, *paragraph(headline, width, first=" " * INDENT, indent=INDENT + 2)]
 
 
 def _also(headline: str, width: int, level: Level) -> list[Text]:
     if level is Level.LINE:
-        return [line(" " * INDENT, ("also".ljust(LABEL), DIM), cut(headline, width - INDENT - LABEL))]
-    return paragraph(headline, width, first=" " * INDENT + "also".ljust(LABEL), indent=INDENT + LABEL)
+        return [line(" " * INDENT, ("also".ljust(LABEL), DIM), ended(headline, width - INDENT - LABEL))]
+    return paragraph(headline, width, first=" " * INDENT + "also".ljust(LABEL), indent=INDENT + LABEL + 2)
 
 
 def _where(group: NodeGroup) -> str:
@@ -128,21 +142,40 @@ def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact:
     )
 
 
+def _in_sum(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
+    """What is left on all nodes of the group together, where that would be enough."""
+    finding = next(iter(group.exemplar.findings), None)
+    if not isinstance(finding, InsufficientResource) or len(group.exemplar.findings) > 1:
+        return []
+    free = diagnosis.free(group.rows, finding.resource)
+    if free < finding.requested:
+        return []
+    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
+    amount = sums.alike(finding.resource, (free,))[0]
+    told = f"{amount} are free on these {count(group.count, 'node')}, on none in one piece"
+    return [Fact(label="in sum", items=(told,))]
+
+
 def _brief(detail: NodeDetail) -> str:
     briefs = (describe(finding).brief for finding in detail.account.findings)
-    return ", ".join(brief for brief in briefs if brief)
+    return brief_text(brief for brief in briefs if brief)
 
 
 # --- eviction
 
 
-def eviction_facts(detail: NodeDetail) -> list[Fact]:
+def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
     """Whether evicting pods could help, and who would make room by leaving."""
     found = detail.eviction
-    facts = [Fact(label="eviction", items=(_eviction(found, detail),))]
+    items = [_eviction(found, detail)]
+    if helped and found.answer is not Answer.HELPS:
+        items.append(f"helps on {count(helped, 'other node')}")
+    facts = [Fact(label="eviction", items=tuple(items), whole=True)]
     if found.enough:
-        resource = next(one.resource for one in detail.account.findings if isinstance(one, InsufficientResource))
-        pods = [f"{holder.pod} ({amount(resource, holder.amount)})" for holder in found.enough]
+        short = next(one for one in detail.account.findings if isinstance(one, InsufficientResource))
+        sums = balance(short.resource, asks=short.requested, allocatable=short.allocatable, used=short.used)
+        texts = sums.alike(short.resource, tuple(holder.amount for holder in found.enough))
+        pods = [f"{holder.pod} ({text})" for holder, text in zip(found.enough, texts, strict=True)]
         lead = "any one of these leaving: " if len(pods) > 1 else "if it left: "
         facts.append(
             Fact(
@@ -160,7 +193,7 @@ def _eviction(found: Eviction, detail: NodeDetail) -> str:
             broken = f", against {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
             return f"could help: {pods_text(found.victims, SHOWN_PODS)} would go{broken}"
         case Answer.UNRESOLVABLE:
-            only = len(detail.account.blockers) == 1
+            only = sum(not all(map(is_cordon_taint, one.findings)) for one in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {found.plugin} rejects the node whoever runs there"
         case Answer.NOT_ALLOWED:
             lower = count(found.lower, "pod here has", "pods here have")

@@ -8,9 +8,9 @@ from kschedx.explain.holders import victims
 from kschedx.explain.ranking import deciding_rule
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import Candidate
-from kschedx.render.blocks import pods_text
-from kschedx.render.layout import BOLD, DIM, line, paragraph, text
+from kschedx.render.layout import BOLD, DIM, fact_lines, line, paragraph, text
 from kschedx.render.units import count, listed
+from kschedx.render.wording import Fact
 
 SHOWN = 3
 SHOWN_VICTIMS = 3
@@ -50,5 +50,7 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     name = cycle.all_nodes.cluster.names[candidate.node]
     budget = broken if candidate.pdb_violations else "no PodDisruptionBudget violated"
     first = line(("  ✓ " if is_best else "    "), (name, BOLD if is_best else ""), (f"  {budget}", DIM))
+    pods = tuple(f"{victim.pod} (priority {victim.priority})" for victim in gone)
     limit = len(gone) if everything else SHOWN_VICTIMS
-    return [first, *paragraph(f"evicts {pods_text(gone, limit)}", width, first=" " * 6, indent=13)]
+    items = pods if len(pods) <= limit else (*pods[:limit], f"{len(pods) - limit:,} more")
+    return [first, *(line("  ", one) for one in fact_lines(Fact(label="evicts", items=items), width - 2))]

@@ -51,7 +51,7 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
     """`  label     item · item` and what does not fit below it, in at most `limit` lines; the rest is counted."""
     room = max(width - INDENT - LABEL, 20)
     rows = joined([visible(item) for item in fact.items], room)
-    if limit is not None and len(rows) > limit:
+    if limit is not None and len(rows) > limit and not fact.whole:
         rows = _shortened(fact, room, limit)
     label = visible(fact.label)
     head = " " * INDENT + (label + " " * max(LABEL - cell_len(label), 1))
@@ -84,7 +84,9 @@ def _shortened(fact: Fact, room: int, limit: int) -> list[str]:
         rows = joined([*items[:shown], rest], room)
         if len(rows) <= limit:
             return rows
-    return [*joined(items, room)[: limit - 1], cut(joined(items, room)[limit - 1] + " …", room)]
+    rows = joined(items, room)[:limit]
+    left = f" +{len(items) - 1:,}" if len(items) > 1 else "…"
+    return [*rows[:-1], ended(rows[-1], room - cell_len(left)) + left]
 
 
 def wrapped(content: str, room: int) -> list[str]:
@@ -125,13 +127,17 @@ def cut(content: str, room: int) -> str:
     return next(_pieces(content, room - 1 - tail)) + "…" + next(_pieces(end, tail))[::-1]
 
 
+def ended(content: str, room: int) -> str:
+    """The text in at most `room` cells, with an ellipsis at the end."""
+    return content if cell_len(content) <= room else next(_pieces(content, max(room - 1, 1))).rstrip() + "…"
+
+
 def paragraph(content: str, width: int, *, first: str = "", indent: int = 0, style: str = "") -> list[Text]:
     """A wrapped paragraph; `first` leads the first line, the others are indented by `indent`."""
-    lead = max(cell_len(visible(first)), indent)
-    rows = wrapped(visible(content), max(width - lead, 20))
-    return [
-        line((first.ljust(lead) if number == 0 else " " * lead, DIM), (row, style)) for number, row in enumerate(rows)
-    ]
+    lead = cell_len(visible(first))
+    indent = max(indent, lead)
+    rows = wrapped(visible(content), max(width - indent, 20))
+    return [line((first if number == 0 else " " * indent, DIM), (row, style)) for number, row in enumerate(rows)]
 
 
 def columns(

@@ -26,7 +26,7 @@ def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> 
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
     if cycle.message:
-        lines += paragraph(f'kube-scheduler: "{cycle.message}"', width, first="  ", style=DIM)
+        lines += paragraph(f"kube-scheduler: {cycle.message}", width, first="  ", style=DIM)
     return lines
 
 
@@ -41,7 +41,8 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
             return f"{key} cannot be scheduled: {_why_not(diagnosis)}"
         case Outcome.GATED:
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
-            held = f"held back by {listed(gates, SHOWN)}" if gates else _held(diagnosis)
+            noun = "gate" if len(gates) == 1 else "gates"
+            held = f"held back by scheduling {noun} {listed(gates, SHOWN)}" if gates else _held(diagnosis)
             then = f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
             return f"{key} is gated, {held}; without that {then}"
         case Outcome.ERROR:

@@ -9,7 +9,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def visible(text: str) -> str:
-    """The text in one line, with each character that is not shown as itself written as an escape: `\\x1b`, `\\u202e`."""
+    """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_visible, text))

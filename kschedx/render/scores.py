@@ -47,12 +47,17 @@ def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking) -> list[Text]:
     last = f"1 over {compared}" if len(nodes) > 1 and compared > ranking.winners else ""
     leads = {lead.plugin: lead.difference for lead in ranking.leads}
     rows = [["score × weight", "weight", *(f"#{number}" for number in range(1, len(nodes) + 1)), last]]
+    nothing = []
     for index, mine in enumerate(nodes[0].contributions):
+        if not any(node.contributions[index].weighted for node in nodes):
+            nothing.append(mine.plugin)
+            continue
         values = [f"{node.contributions[index].weighted:,}" for node in nodes]
         lead = signed(leads.get(mine.plugin, 0)) if last else ""
         rows.append([mine.plugin, str(mine.weight), *values, lead])
     rows.append(["total", "", *(f"{node.total:,}" for node in nodes), signed(ranking.margin or 0) if last else ""])
-    return columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
+    table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
+    return [*table, *([text(f"  0 for all of these: {', '.join(nothing)}", DIM)] if nothing else [])]
 
 
 # --- matrices

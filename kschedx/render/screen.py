@@ -14,19 +14,24 @@ from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
 from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
 from kschedx.render.candidates import candidates_block
-from kschedx.render.layout import BLANK, BOLD, DIM, paragraph, text
+from kschedx.render.layout import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
 from kschedx.render.node_story import node_story
 from kschedx.render.outcome import outcome_block
 from kschedx.render.scores import SHOWN, matrices, ranking_block
 from kschedx.render.tables import node_rows, tables
 from kschedx.render.units import count, listed
+from kschedx.render.wording import Fact
+from kschedx.render.words import hint_text
 
 MOST_LINES = 40
 MOST_GROUPS = 8
-MOST_FIXES = 4
+MOST_FIXES = 7
+"""Lines."""
 MOST_NOTES = 3
+MOST_LABELS = 4
+"""Lines."""
 
-SAID = frozenset({"gated", "nominated-node-first", "tie"})
+SAID = frozenset({"gated", "nominated-node-first", "single-feasible-node", "tie"})
 """Notes whose text the outcome's line holds already."""
 
 Block = Callable[[Level], list[Text]]
@@ -78,12 +83,13 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     ranked = ranking(explanation.cycle, SHOWN + 1)
     head = outcome_block(diagnosis, ranked, width)
     tail = _sections(
+        _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
         _fixes(explanation, width, MOST_FIXES),
         _notes(explanation, width, MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
-    hint = [text(_hint(explanation, diagnosis), DIM)]
+    hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
     used = len(head) + len(tail) + len(hint) + 1 + (len(scores) + 1 if scores else 0)
     blockers = _fitted(_blocks(diagnosis, width), MOST_LINES - used - 1, diagnosis, most=_most_level(diagnosis))
     return [*_sections(head, scores, blockers), *([BLANK, *tail] if tail else []), BLANK, *hint][:MOST_LINES]
@@ -163,17 +169,27 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
     return [text(told, DIM)]
 
 
+def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
+    """Labels that are asked for and that no node has."""
+    items = tuple(map(hint_text, diagnosis.hints))
+    return fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
+
+
 def _fixes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:
     """What would help, with what was seen when it was tried."""
     fixes = explanation.fixes
-    shown = fixes if limit is None else fixes[:limit]
+    known = explanation.cycle.all_nodes.cluster.index
     lines: list[Text] = []
-    for fix in shown:
-        nodes = f": fits {listed(fix.feasible_nodes, 2)}" if fix.feasible_nodes else ""
+    for number, fix in enumerate(fixes):
+        # a node that the title names, or that the fix adds, is not said twice
+        nodes = [name for name in fix.feasible_nodes if name in known and name not in fix.title]
+        fits = f": fits {listed(nodes, 2)}" if nodes else ""
         label = "fix".ljust(10) if not lines else " " * 10
-        lines += paragraph(f"{fix.title} ({fix.certainty}{nodes})", width, first=f"  {label}", indent=12)
-    if len(fixes) > len(shown):
-        lines.append(text(" " * 12 + f"{count(len(fixes) - len(shown), 'more fix', 'more fixes')}: -o wide", DIM))
+        made = paragraph(f"{fix.title} ({fix.certainty}{fits})", width, first=f"  {label}", indent=14)
+        if lines and limit is not None and len(lines) + len(made) > limit:
+            left = count(len(fixes) - number, "more fix", "more fixes")
+            return [*lines, text(" " * 12 + f"{left}: -o wide", DIM)]
+        lines += made
     return lines
 
 
@@ -186,11 +202,11 @@ def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text
     return lines
 
 
-def _hint(explanation: Explanation, diagnosis: Diagnosis) -> str:
+def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
     cycle = explanation.cycle
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
-    more = "more: --node NAME, --nodes all, -o wide" if diagnosis.total else "load nodes as well"
-    return f"{seen}, {count(diagnosis.total, 'node')} · {more}"
+    more = ("more: --node NAME, --nodes all, -o wide",) if diagnosis.total else ()
+    return (f"{seen}, {count(diagnosis.total, 'node')}", *more)
 
 
 # --- everything
@@ -207,6 +223,7 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         head,
         compared,
         *blocks,
+        _labels(diagnosis, width),
         tables(diagnosis, width),
         scores,
         candidates_block(cycle, width, everything=True),

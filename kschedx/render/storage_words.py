@@ -28,7 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.render import terms
 from kschedx.render.units import amount, count, listed
-from kschedx.render.wording import Fact, Words
+from kschedx.render.wording import Brief, Fact, Words
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 SHOWN = 4
@@ -102,6 +102,7 @@ def volume_node_affinity_mismatch(finding: VolumeNodeAffinityMismatch) -> Words:
     return Words(
         headline=f"volume {finding.persistent_volume} cannot be reached from here",
         facts=(Fact(label="claim", items=(finding.claim,)), *terms.facts(finding.terms), *driver),
+        brief=terms.brief(finding.terms),
     )
 
 
@@ -178,7 +179,7 @@ def insufficient_storage_capacity(finding: InsufficientStorageCapacity) -> Words
         headline=f"storage for claim {claim.claim}: {_size(claim.requested)} asked, "
         f"{_size(finding.largest)} is the largest volume",
         facts=(*facts, Fact(label="driver", items=(finding.driver,))),
-        brief=f"largest volume {_size(finding.largest)}",
+        brief=Brief(detail=f"largest volume {_size(finding.largest)}"),
     )
 
 
@@ -199,7 +200,7 @@ def disk_conflict(finding: DiskConflict) -> Words:
         facts=(
             Fact(label="rule", items=(f"this pod {mine}, {finding.holder} {theirs}: {finding.kind} is not shared so",)),
         ),
-        brief=f"by {finding.holder}",
+        brief=Brief(lead="by ", detail=finding.holder),
     )
 
 
@@ -221,8 +222,8 @@ def volume_limit_exceeded(finding: VolumeLimitExceeded) -> Words:
             Fact(
                 label="rule",
                 items=(
-                    f"{finding.attached:,} attached + {finding.wanted:,} of this pod > {finding.limit:,} "
-                    f"for {finding.driver}",
+                    f"{finding.attached:,} attached + {finding.wanted:,} of this pod > {finding.limit:,}",
+                    finding.driver,
                 ),
             ),
             Fact(label="asks", items=finding.volumes),
@@ -232,7 +233,7 @@ def volume_limit_exceeded(finding: VolumeLimitExceeded) -> Words:
                 rest=tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items))),
             ),
         ),
-        brief=f"{finding.attached:,} of {finding.limit:,} attached",
+        brief=Brief(detail=f"{finding.attached:,} of {finding.limit:,} attached"),
     )
 
 

@@ -11,15 +11,16 @@ from typing import IO
 from rich.console import Console
 from rich.text import Text
 
+FORCED_BY = ("FORCE_COLOR", "CLICOLOR_FORCE")
 DEFAULT_WIDTH = 100
 """Where standard output is no terminal and COLUMNS is not set."""
 
 
 def wants_colour(is_terminal: bool, environment: Mapping[str, str]) -> bool:
-    """FORCE_COLOR and CLICOLOR_FORCE force it; NO_COLOR, a dumb terminal and a pipe go without."""
+    """NO_COLOR forbids it, FORCE_COLOR and CLICOLOR_FORCE force it; a dumb terminal and a pipe go without."""
     if environment.get("NO_COLOR"):
         return False
-    if any(environment.get(name) not in (None, "", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "KUBECOLOR_FORCE")):
+    if any(environment.get(name) not in (None, "", "0") for name in FORCED_BY):
         return True
     return is_terminal and environment.get("TERM", "") not in ("", "dumb")
 
@@ -56,5 +57,19 @@ def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None
 
 def write(lines: Iterable[Text], out: Console) -> None:
     """Print lines one below the other; a character that the stream's encoding lacks is shown as an escape."""
+    encoding = getattr(out.file, "encoding", None) or "utf-8"
     for one in lines:
-        out.print(one, soft_wrap=True)
+        out.print(_encodable(one, encoding), soft_wrap=True)
+
+
+_PLAIN = {"✓": "+", "✗": "x", "·": "-", "…": "~", "×": "x", "‖": "="}
+"""Our own marks where the terminal has no such characters."""
+
+
+def _encodable(one: Text, encoding: str) -> Text:
+    try:
+        one.plain.encode(encoding)
+    except UnicodeEncodeError:
+        plain = "".join(_PLAIN.get(character, character) for character in one.plain)
+        return Text(plain.encode(encoding, "backslashreplace").decode(encoding))
+    return one

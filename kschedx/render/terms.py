@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kschedx.findings import RequirementMatch, TermMatch
 from kschedx.render.units import listed
-from kschedx.render.wording import Fact
+from kschedx.render.wording import Brief, Fact
 
 NODE_NAME_FIELD = "metadata.name"
 SHOWN_TERMS = 3
@@ -23,9 +23,19 @@ def _facts(terms: tuple[TermMatch, ...], label: str) -> Iterator[Fact]:
         items = [expression(one) for one in term.requirements] or ["empty, which matches no node"]
         if term.missing == 1 and len(term.requirements) > 1:
             items.append("one expression away")
-        yield Fact(label=label if label == "selector" else f"{label} {term.index + 1}", items=tuple(items))
+        number = "" if label == "selector" or len(terms) == 1 else f" {term.index + 1}"
+        yield Fact(label=label + number, items=tuple(items))
     if len(terms) > SHOWN_TERMS:
         yield Fact(label="", items=(f"{len(terms) - SHOWN_TERMS} more terms",))
+
+
+def brief(terms: tuple[TermMatch, ...]) -> Brief | None:
+    """What the node has where the nearest term fails first."""
+    nearest = min(terms, key=lambda term: term.missing, default=None)
+    failed = next((one for one in nearest.requirements if not one.matched), None) if nearest else None
+    if failed is None or failed.key == NODE_NAME_FIELD:
+        return None
+    return Brief(detail=f'"{failed.actual}"' if failed.actual is not None else "without the label")
 
 
 def expression(one: RequirementMatch) -> str:

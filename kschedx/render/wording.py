@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -14,6 +15,24 @@ class Fact:
     """Set apart by ` · `."""
     rest: tuple[str, ...] = ()
     """`rest[n]` stands for all items after the first n, where there is no room for all of them."""
+    whole: bool = False
+    """Never shortened: an inequality is of no use in part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """A few words; those with the same lead and tail are told together: `short by 1650m cpu, 2Gi memory`."""
+
+    lead: str = ""
+    detail: str
+    tail: str = ""
+
+
+def brief_text(briefs: Iterable[Brief]) -> str:
+    together: dict[tuple[str, str], list[str]] = {}
+    for brief in briefs:
+        together.setdefault((brief.lead, brief.tail), []).append(brief.detail)
+    return "; ".join(lead + ", ".join(details) + tail for (lead, tail), details in together.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,5 +42,5 @@ class Words:
     headline: str
     """Stands alone in a log: lower case, the number in it, no advice."""
     facts: tuple[Fact, ...] = ()
-    brief: str = ""
-    """What differs from node to node among nodes of one headline; empty where nothing does."""
+    brief: Brief | None = None
+    """What differs from node to node among nodes of one headline; None where nothing does."""

@@ -1,7 +1,7 @@
 """Findings in words: a headline that stands alone, the facts under it, and what differs from node to node.
 
-One function per finding; `describe` forks over all of them. Words for storage are in `storage_words`. Text is data still:
-whatever prints it makes it harmless first (`safe.visible`).
+One function per finding; `describe` forks over all of them. Words for storage are in `storage_words`. Text is data
+still: whatever prints it makes it harmless first (`safe.visible`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from kschedx.findings import (
 )
 from kschedx.render import storage_words, terms
 from kschedx.render.units import Balance, balance, count, listed
-from kschedx.render.wording import Fact, Words
+from kschedx.render.wording import Brief, Fact, Words
 
 SHOWN = 5
 """Names in a row before the rest is counted."""
@@ -77,7 +77,7 @@ def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
         case UntoleratedTaint():
             return _untolerated_taint(finding)
         case NodeAffinityMismatch():
-            return _node_affinity_mismatch(finding, detail)
+            return _node_affinity_mismatch(finding)
         case MissingNodeFeatures():
             return _missing_node_features(finding)
         case HostPortConflict():
@@ -178,9 +178,7 @@ def _untolerated_taint(finding: UntoleratedTaint) -> Words:
     )
 
 
-def _node_affinity_mismatch(finding: NodeAffinityMismatch, detail: NodeDetail | None) -> Words:
-    hints = tuple(_hint(hint) for hint in detail.hints) if detail else ()
-    nearest = (Fact(label="nearest", items=hints),) if hints else ()
+def _node_affinity_mismatch(finding: NodeAffinityMismatch) -> Words:
     number = len(finding.terms)
     match finding.source:
         case "nodeSelector":
@@ -189,7 +187,7 @@ def _node_affinity_mismatch(finding: NodeAffinityMismatch, detail: NodeDetail | 
             text, label = f"{_none_of(number)} that the profile adds {_matches(number)}", "term"
         case _:
             text, label = f"{_none_of(number)} {_matches(number)}", "term"
-    return Words(headline=text, facts=(*terms.facts(finding.terms, label), *nearest))
+    return Words(headline=text, facts=terms.facts(finding.terms, label), brief=terms.brief(finding.terms))
 
 
 def _none_of(terms_count: int) -> str:
@@ -200,15 +198,16 @@ def _matches(terms_count: int) -> str:
     return "does not match" if terms_count == 1 else "matches"
 
 
-def _hint(hint: LabelHint) -> str:
+def hint_text(hint: LabelHint) -> str:
+    """What a node selector asks for and no node has, and what comes close."""
     if not hint.values:
         close = f"; {hint.nearest} is on {count(hint.nearest_count, 'node')}" if hint.nearest else ""
         return f"no node has a label {hint.key}{close}"
-    asked = hint.values[0] if len(hint.values) == 1 else f"any of [{', '.join(hint.values)}]"
+    asked = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
     if hint.nearest:
-        return f"no node has {hint.key}={asked}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
+        return f"no node has {hint.key}{asked}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
     in_use = listed([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN)
-    return f"no node has {hint.key}={asked}; in use: {in_use}"
+    return f"no node has {hint.key}{asked}; in use: {in_use}"
 
 
 def _missing_node_features(finding: MissingNodeFeatures) -> Words:
@@ -225,13 +224,11 @@ def _missing_node_features(finding: MissingNodeFeatures) -> Words:
 def _host_port_conflict(finding: HostPortConflict) -> Words:
     port = f"{finding.port}/{finding.protocol}"
     asked, held = _endpoint(finding.host_ip, finding.port), _endpoint(finding.holder_host_ip, finding.port)
-    rule = f"asks {asked}, taken {held}"
-    if finding.host_ip != finding.holder_host_ip:
-        rule += ": 0.0.0.0 means every address"
+    rule = f"this pod wants {asked}, taken is {held}: 0.0.0.0 means every address"
     return Words(
         headline=f"host port {port} is taken by {finding.holder}",
-        facts=(Fact(label=f"port {finding.port}", items=(rule,)),),
-        brief=f"{port} by {finding.holder}",
+        facts=(Fact(label="rule", items=(rule,)),) if asked != held else (),
+        brief=Brief(detail=port, tail=f" by {finding.holder}"),
     )
 
 
@@ -250,8 +247,8 @@ def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | N
         texts = sums.alike(finding.resource, tuple(part.amount for part in parts))
         asks += " = " + " + ".join(f"{part.label} {text}" for part, text in zip(parts, texts, strict=True))
     facts = [
-        Fact(label="asks", items=(asks,)),
-        Fact(label="offers", items=(_offers(finding, sums, size, detail),)),
+        Fact(label="asks", items=(asks,), whole=True),
+        Fact(label="offers", items=_offers(finding, sums, size, detail), whole=True),
     ]
     held = detail.holders.get(finding.resource) if detail else None
     if held and held.pods:
@@ -274,16 +271,16 @@ def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | N
     return Words(
         headline=f"insufficient {finding.resource}, short by {sums.short_by}{never}",
         facts=tuple(facts),
-        brief=f"short by {sums.short_by}" + (f" {finding.resource}" if finding.resource != "cpu" else ""),
+        brief=Brief(lead="short by ", detail=f"{sums.short_by} {finding.resource}"),
     )
 
 
-def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> str:
+def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:
     if not finding.allocatable:
-        return f"{'0'.rjust(size)}, the node has no {finding.resource}"
+        return (f"{'0'.rjust(size)}, the node has no {finding.resource}",)
     by = f" by {count(detail.pods, 'pod')}" if detail else ""
-    rounded = " (rounded to Mi)" if sums.rounded else ""
-    return f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}{rounded}"
+    sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
+    return (sums_text, "rounded to Mi") if sums.rounded else (sums_text,)
 
 
 def _too_many_pods(finding: TooManyPods) -> Words:
@@ -305,8 +302,8 @@ def _topology_spread_skew(finding: TopologySpreadSkew) -> Words:
     items.append(f"constraint {finding.constraint + 1}, per {finding.topology_key}")
     return Words(
         headline=f"skew {finding.skew} > maxSkew {finding.max_skew}",
-        facts=(Fact(label="rule", items=tuple(items)),),
-        brief=f"{finding.domain} skew {finding.skew}",
+        facts=(Fact(label="rule", items=tuple(items), whole=True),),
+        brief=Brief(detail=f"skew {finding.skew}"),
     )
 
 
@@ -336,12 +333,13 @@ def _pod_affinity_unsatisfied(finding: PodAffinityUnsatisfied) -> Words:
 def _pod_anti_affinity_conflict(finding: PodAntiAffinityConflict) -> Words:
     first = finding.pods[0] if finding.pods else count(finding.pod_count, "pod")
     rule = (
-        f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}={finding.domain}"
+        f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, "
+        f"per {finding.topology_key}={finding.domain}"
     )
     return Words(
         headline=f"this pod keeps away from {_and_others(first, finding.pod_count)}",
         facts=(Fact(label="its rule", items=(rule,)), *_others(finding.pods, finding.pod_count)),
-        brief=first,
+        brief=Brief(detail=first),
     )
 
 
@@ -357,7 +355,7 @@ def _existing_anti_affinity_conflict(finding: ExistingAntiAffinityConflict) -> W
             Fact(label="its rule", items=(f"{rule}; {read}" if labels else rule,)),
             *_others(finding.pods, finding.pod_count),
         ),
-        brief=f"by {first}",
+        brief=Brief(lead="by ", detail=first),
     )
 
 

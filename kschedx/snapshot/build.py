@@ -27,6 +27,7 @@ from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.devices import device_class_of_resource
 from kschedx.snapshot.images import NodeImages
+from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS, WORKLOADS, refuse_unknown
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, Source
@@ -39,18 +40,6 @@ from kschedx.snapshot.wire import (
     PodItem,
     SlimVolume,
 )
-
-GROUPS = {
-    "Pod": "", "Node": "", "Namespace": "", "Service": "", "ReplicationController": "",
-    "ReplicaSet": "apps", "StatefulSet": "apps", "Deployment": "apps", "DaemonSet": "apps", "Job": "batch",
-    "CronJob": "batch", "PodDisruptionBudget": "policy", "PriorityClass": "scheduling.k8s.io",
-    "PodGroup": "scheduling.k8s.io", "DeviceClass": "resource.k8s.io", "PersistentVolume": "", "PersistentVolumeClaim": "",
-    "StorageClass": "storage.k8s.io", "CSINode": "storage.k8s.io", "CSIDriver": "storage.k8s.io",
-    "CSIStorageCapacity": "storage.k8s.io", "VolumeAttachment": "storage.k8s.io",
-}  # fmt: skip
-"""The kinds that are read, with their API group; the same kind of another group is somebody else's."""
-
-WORKLOADS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"})
 
 TYPED: Mapping[str, type[Any]] = {
     "Namespace": types.Namespace,
@@ -135,7 +124,8 @@ class SnapshotBuilder:
         try:
             parsed = batch.decode(_BULK)
         except msgspec.ValidationError:
-            for index, raw in enumerate(batch.decode(_RAWS)):
+            raws = batch.decode(_RAWS)
+            for index, raw in enumerate(raws):
                 self._add_one(raw, index, origin)
             return
         for index, item in enumerate(parsed):
@@ -148,7 +138,7 @@ class SnapshotBuilder:
 
     def _add_volume(self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: Origin) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
-        namespace = "" if kind in _CLUSTER_SCOPED else item.metadata.namespace or "default"
+        namespace = "" if kind in CLUSTER_SCOPED else item.metadata.namespace or "default"
         self._once(kind, namespace, item.metadata.name, index, origin)
         try:
             self._add_typed(kind, item, namespace)
@@ -162,10 +152,15 @@ class SnapshotBuilder:
             head = decode(raw, OtherItem)
             kind = head.kind or ""
             if GROUPS.get(kind) != head.group:
+                refuse_unknown(kind, head.group)
                 self.kinds[kind or "?"] += 1
                 return
             meta = head.metadata
-            name = f"{kind} {meta.namespace}/{meta.name}" if meta and meta.namespace else f"{kind} {meta.name if meta else ''}"
+            name = (
+                f"{kind} {meta.namespace}/{meta.name}"
+                if meta and meta.namespace
+                else f"{kind} {meta.name if meta else ''}"
+            )
         except InputError as error:
             raise error.at(origin.place(index)) from None
         try:
@@ -213,7 +208,7 @@ class SnapshotBuilder:
     def _add_other(self, kind: str, raw: Raw, index: int, origin: Origin) -> None:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
-        namespace = (metadata.namespace if metadata else None) or ("" if kind in _CLUSTER_SCOPED else "default")
+        namespace = (metadata.namespace if metadata else None) or ("" if kind in CLUSTER_SCOPED else "default")
         self._once(kind, namespace, name, index, origin)
         if kind in WORKLOADS:
             self._workloads[kind, namespace, name] = bytes(raw)
@@ -269,10 +264,6 @@ class SnapshotBuilder:
         )
 
 
-_CLUSTER_SCOPED = frozenset({
-    "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment",
-    "DeviceClass",
-})  # fmt: skip
 _WITH_SIZES = frozenset({"PersistentVolume", "PersistentVolumeClaim", "CSIStorageCapacity"})
 _BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimItem
 _BULK: msgspec.json.Decoder[list[_BulkItem]] = msgspec.json.Decoder(list[_BulkItem])

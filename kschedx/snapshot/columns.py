@@ -34,7 +34,7 @@ class Column(Generic[T]):
         values: list[T] = []
         seen: dict[Hashable, int] = {}
         for row in rows:
-            identity: Hashable = key(row) if key else row  # type: ignore[assignment]
+            identity: Hashable = key(row) if key else row
             code = seen.setdefault(identity, len(values))
             if code == len(values):
                 values.append(row)
@@ -45,7 +45,7 @@ class Column(Generic[T]):
         return len(self.codes)
 
     def __getitem__(self, row: int) -> T:
-        return self.values[self.codes[row]]
+        return self.values[int(self.codes[row])]
 
     def take(self, rows: IntArray) -> Column[T]:
         """The column of some rows; values are shared."""

@@ -16,6 +16,8 @@ from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, rows_by_group
 from kschedx.snapshot.resources import ResourceNames
 
+_ENCODER = msgspec.json.Encoder()
+
 
 @dataclass(frozen=True, kw_only=True)
 class PodTable:
@@ -137,10 +139,15 @@ class PodTable:
         pairs = self.specs.codes * max(len(self.statuses.values), 1) + self.statuses.codes
         distinct, codes = np.unique(pairs, return_inverse=True)
         width = max(len(self.statuses.values), 1)
-        values = [
-            pod_request(self.specs.values[int(pair) // width], self.statuses.values[int(pair) % width], options)
-            for pair in distinct
-        ]
+        # pods of one StatefulSet differ in their claims, and so in their specs, but not in what they ask for
+        counted: dict[tuple[bytes, int], PodRequest] = {}
+        values: list[PodRequest] = []
+        for pair in map(int, distinct):
+            spec, status = self.specs.values[pair // width], pair % width
+            key = _ENCODER.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources)), status
+            if key not in counted:
+                counted[key] = pod_request(spec, self.statuses.values[status], options)
+            values.append(counted[key])
         return Column(codes.astype(np.int64), values)
 
 

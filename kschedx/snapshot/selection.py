@@ -31,7 +31,9 @@ def where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
         row = nodes.cluster.index.get(value)
         if row is not None:
             names[row] = True
-    wanted = requirement.matches({NODE_NAME_FIELD: requirement.values[0]})  # In: the names themselves; NotIn: all others
+    wanted = requirement.matches(
+        {NODE_NAME_FIELD: requirement.values[0]}
+    )  # In: the names themselves; NotIn: all others
     return names[nodes.rows] if wanted else ~names[nodes.rows]
 
 

@@ -55,6 +55,11 @@ class Storage:
         return self.claims.get(f"{namespace}/{name}")
 
     @cached_property
+    def derived(self) -> dict[object, object]:
+        """What others worked out from this storage and want to keep as long as it lasts."""
+        return {}
+
+    @cached_property
     def volumes_of_class(self) -> Mapping[str, tuple[PersistentVolume, ...]]:
         """Storage class to its volumes, in load order; the class need not exist, and may be the empty name."""
         return _grouped((volume.storage_class, volume) for volume in self.volumes.values())

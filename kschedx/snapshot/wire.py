@@ -24,7 +24,8 @@ def _slim(kind: type[Struct], nested: dict[str, type[Struct]]) -> type[Any]:
     for info in msgspec.structs.fields(kind):
         hint: Any
         if info.name in nested:
-            hint = list[nested[info.name]] | None | UnsetType
+            item: Any = nested[info.name]
+            hint = list[item] | None | UnsetType
         elif _is_scalar(hints[info.name]):
             hint = hints[info.name] | None | UnsetType
         else:
@@ -92,7 +93,9 @@ class NodeItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Node
     status: SlimNodeStatus | None = None
 
 
-class PersistentVolumeItem(storage.PersistentVolume, kw_only=True, frozen=True, tag_field="kind", tag="PersistentVolume"):
+class PersistentVolumeItem(
+    storage.PersistentVolume, kw_only=True, frozen=True, tag_field="kind", tag="PersistentVolume"
+):
     """A cluster has tens of thousands of these, so they are read in bulk too."""
 
 

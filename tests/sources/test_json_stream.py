@@ -101,7 +101,8 @@ def test_damage_is_an_input_error_or_harmless(objects: list[dict[str, Any]], cut
         found = objects_of(damaged, chunk=50, small=80)
     except (InputError, msgspec.ValidationError):
         return
-    expected = json.loads(damaged)
+    # in a long file, what nobody reads of the head is not checked
+    expected = json.loads(damaged.decode(errors="replace"))
     assert found == (expected.get("items", []) if expected["kind"].endswith("List") else [expected])
 
 

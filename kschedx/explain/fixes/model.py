@@ -171,4 +171,5 @@ def _pointer(key: str) -> str:
 
 def _node_manifest(node: Node) -> Json:
     slim = plain(node)
-    return {"apiVersion": "v1", "kind": "Node"} | (slim if isinstance(slim, dict) else {})
+    manifest: Json = {"apiVersion": "v1", "kind": "Node"}
+    return manifest | slim if isinstance(slim, dict) else manifest

@@ -22,6 +22,7 @@ from kschedx.api.types import (
     ContainerPort,
     Pod,
     PodAffinity,
+    PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
     Taint,
@@ -50,7 +51,9 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
     spec = pod.spec
     if spec.resources is not None:
         return None
-    inits = tuple(_with_request(c, resource, amount) if _asked(c, resource) > amount else c for c in spec.init_containers)
+    inits = tuple(
+        _with_request(c, resource, amount) if _asked(c, resource) > amount else c for c in spec.init_containers
+    )
     containers = list(spec.containers)
     asks = [_asked(container, resource) for container in containers]
     surplus = sum(asks) - amount + _other_than_containers(spec, resource)
@@ -115,12 +118,21 @@ def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
 # --- pod affinity
 
 
-def preferring(pod: Pod, term: int, *, anti: bool) -> Pod:
+def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:
+    """A required pod (anti-)affinity term."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+    required = rules.required_during_scheduling_ignored_during_execution
+    return required[index] if index < len(required) else None
+
+
+def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
     """With a required pod (anti-)affinity term as a preference of the highest weight."""
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = list(rules.required_during_scheduling_ignored_during_execution)
-    weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=required.pop(term))
+    required.remove(term)
+    weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
     softer = PodAffinity(
         required_during_scheduling_ignored_during_execution=tuple(required),
         preferred_during_scheduling_ignored_during_execution=(

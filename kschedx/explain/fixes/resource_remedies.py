@@ -101,4 +101,6 @@ def pod_list(rows: Sequence[int], place: Place) -> str:
     pods = place.cycle.snapshot.pods
     named = [f"{pods.key(row)} (priority {pods.priorities[row]})" for row in rows[:3]]
     more = [f"{len(rows) - 3} more"] if len(rows) > 3 else []
-    return " and ".join([", ".join(named + more)] if len(named + more) != 2 else named + more) + f" on {place.node.name}"
+    return (
+        " and ".join([", ".join(named + more)] if len(named + more) != 2 else named + more) + f" on {place.node.name}"
+    )

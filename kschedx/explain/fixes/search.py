@@ -194,7 +194,11 @@ def _partial(tried: Sequence[tuple[Proposal, Result]], cycle: Cycle) -> Iterator
     """Proposals after which a plugin that rejected nodes rejects none."""
     if cycle.filter is None:
         return
-    before = {name for name, verdicts in zip(cycle.filter.plugins, cycle.filter.verdicts, strict=True) if verdicts.rejected.any()}
+    before = {
+        name
+        for name, verdicts in zip(cycle.filter.plugins, cycle.filter.verdicts, strict=True)
+        if verdicts.rejected.any()
+    }
     for proposal, result in tried:
         gone = before - set(result.remaining)
         if gone and result.remaining:

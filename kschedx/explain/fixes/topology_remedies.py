@@ -58,11 +58,13 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: P
 def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Place) -> Iterator[Remedy]:
     anti = isinstance(finding, PodAntiAffinityConflict)
     kind = "podAntiAffinity" if anti else "podAffinity"
-    yield Remedy(
-        title=f"prefer {kind} term {finding.term} ({finding.selector}) instead of requiring it",
-        cost=Cost.LESS,
-        step=change_pod(lambda pod: edit.preferring(pod, finding.term, anti=anti)),
-    )
+    term = edit.required_term(place.pod, finding.term, anti=anti)
+    if term is not None:
+        yield Remedy(
+            title=f"prefer {kind} term {finding.term + 1} ({finding.selector}) instead of requiring it",
+            cost=Cost.LESS,
+            step=change_pod(lambda pod: edit.preferring(pod, term, anti=anti)),
+        )
     if isinstance(finding, PodAntiAffinityConflict):
         yield from _delete(finding.pods, finding.pod_count, place)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from kschedx.api.csi_translation import (
     translated,
 )
 from kschedx.api.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
-from kschedx.api.types import Pod, Volume
+from kschedx.api.types import ObjectMeta, Volume
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
@@ -54,21 +54,22 @@ def is_counted(volume: Volume) -> bool:
     return has_claim or plugin_of_inline(volume) is not None
 
 
-def attachable_volumes(pod: Pod, storage: Storage, *, on_csi_node: bool, is_new: bool) -> Iterator[Attachable]:
+def attachable_volumes(
+    pod: ObjectMeta, volumes: Sequence[Volume], storage: Storage, *, on_csi_node: bool, is_new: bool
+) -> Iterator[Attachable]:
     """A pod's volumes that count. In-tree volumes count only on nodes with a CSINode; a running pod's claim that is gone
     does not count. Raises `VolumeError`. Upstream: filterAttachableVolumes in pkg/.../nodevolumelimits/csi.go."""
-    namespace = pod.metadata.namespace
-    for volume in pod.spec.volumes:
-        name = claim_name(pod.metadata.name, volume)
+    for volume in volumes:
+        name = claim_name(pod.name, volume)
         if name is None:
             found = _inline(volume, on_csi_node)
         elif not name:
             raise VolumeError("PersistentVolumeClaim had no name")
         else:
-            claim = storage.claim(namespace, name)
+            claim = storage.claim(pod.namespace, name)
             if claim is None:
                 if is_new:
-                    key = f"{namespace}/{name}"
+                    key = f"{pod.namespace}/{name}"
                     text = f"looking up PVC {key}: {not_found('persistentvolumeclaim', name)}"
                     raise VolumeError(text, key, volume.name, volume.ephemeral is not None)
                 continue
@@ -135,14 +136,16 @@ class Attached:
         """Rows of the cluster's nodes that have a volume."""
         return self.nodes[self.volumes == volume]
 
+    def volumes_on(self, node: int) -> IntArray:
+        return self.volumes[self.nodes == node]
+
 
 class AttachedVolumes:
     """The volumes of every pod of the cluster, and those that VolumeAttachments name. A volume is known by its number."""
 
-    def __init__(self, storage: Storage, pods: PodTable, node_index: Mapping[str, int]) -> None:
+    def __init__(self, storage: Storage, pods: PodTable) -> None:
         self._storage = storage
-        self._pods = pods
-        self._node_index = node_index
+        self.pods = pods
         self.volumes: list[Attachable] = []
         self.errors: dict[int, str] = {}
         """Pod row to the reason why the pod's volumes cannot be counted."""
@@ -150,8 +153,15 @@ class AttachedVolumes:
         self._drivers: dict[str, int] = {}
         self._driver: list[int] = []
         self._pod, self._volume = self._of_pods()
-        self.by_attachment = self._by_attachment()
-        """What VolumeAttachments say is on a node, under the driver that attaches it."""
+
+    @classmethod
+    def of(cls, storage: Storage, pods: PodTable) -> AttachedVolumes:
+        """Worked out once for all what-ifs in which pods only move, start or end."""
+        key = (cls, id(pods.specs))
+        known = storage.derived.get(key)
+        if not isinstance(known, cls) or known.pods.specs is not pods.specs:
+            known = storage.derived[key] = cls(storage, pods)
+        return known
 
     def number(self, volume: Attachable) -> int:
         """The volume's number; a volume that nobody has yet gets a new one."""
@@ -165,24 +175,30 @@ class AttachedVolumes:
         """(pair,) pod rows in ascending order, and the numbers of the volumes that they hold."""
         holders: list[int] = []
         numbers: list[int] = []
-        concerned = self._pods.specs.where(lambda spec: any(map(is_counted, spec.volumes)))
+        pods = self.pods
+        concerned = pods.specs.where(lambda spec: any(map(is_counted, spec.volumes)))
         for row in map(int, np.flatnonzero(concerned)):
-            try:
+            pod = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
+            found = attachable_volumes(
                 # limits hold on nodes with a CSINode alone, so the pod is looked at as if on one
-                for volume in attachable_volumes(self._pods[row], self._storage, on_csi_node=True, is_new=False):
+                pod, pods.specs[row].volumes, self._storage, on_csi_node=True, is_new=False
+            )
+            try:
+                for volume in found:
                     holders.append(row)
                     numbers.append(self.number(volume))
             except VolumeError as error:
                 self.errors[row] = str(error)
         return np.array(holders, dtype=np.int64), np.array(numbers, dtype=np.int64)
 
-    def _by_attachment(self) -> Attached:
+    def by_attachment(self, node_index: Mapping[str, int]) -> Attached:
+        """What VolumeAttachments say is on a node, under the driver that attaches it."""
         nodes: list[int] = []
         numbers: list[int] = []
         for attachment in self._storage.attachments:
             spec = attachment.spec
             volume = self._storage.volumes.get(spec.source.persistent_volume_name or "")
-            node = self._node_index.get(spec.node_name)
+            node = node_index.get(spec.node_name)
             if node is None or not spec.attacher or volume is None or volume.spec.csi is None:
                 continue
             name = f"{spec.attacher}/{volume.spec.csi.volume_handle}"
@@ -192,7 +208,7 @@ class AttachedVolumes:
 
     def by_pods(self, nodes: NodeTable) -> Attached:
         """What the pods of a table hold, its own additions and removals included."""
-        place = self._pods.node[self._pod]
+        place = nodes.pods.node[self._pod]
         here = place >= 0
         if nodes.removed is not None:
             gone = nodes.removed.pods << 32 | nodes.removed.nodes
@@ -205,23 +221,26 @@ class AttachedVolumes:
             volumes += [self._volume[first : first + many] for first, many in zip(start, count, strict=True)]
         return Attached(nodes=np.concatenate(places), volumes=np.concatenate(volumes))
 
-    def count(self, driver: str, *sources: Attached) -> IntArray:
+    def count(self, driver: str, sources: Sequence[Attached], node_count: int) -> IntArray:
         """(node of the cluster,) how many different volumes of a driver are on each node."""
         nodes = np.concatenate([source.nodes for source in sources])
         volumes = np.concatenate([source.volumes for source in sources])
         mine = np.array(self._driver, dtype=np.int64)[volumes] == self._drivers.get(driver, -1)
         width = max(len(self.volumes), 1)
         pairs = np.unique(nodes[mine] * width + volumes[mine])
-        return np.bincount(pairs // width, minlength=len(self._node_index)).astype(np.int64)
+        return np.bincount(pairs // width, minlength=node_count).astype(np.int64)
 
-    def on_node(self, driver: str, node: int, pods: IntArray) -> Iterator[tuple[Attachable, tuple[str, ...]]]:
-        """A driver's volumes on a node of the cluster, by name, each with the pods of `pods` (rows) that hold it."""
+    def on_node(
+        self, driver: str, pods: IntArray, attached: IntArray
+    ) -> Iterator[tuple[Attachable, tuple[str, ...]]]:
+        """A driver's volumes on a node, by name, each with the pods that hold it, `namespace/name`. The node has `pods`
+        (rows), and `attached` are the numbers of the volumes that VolumeAttachments name."""
         code = self._drivers.get(driver, -1)
-        held: dict[int, list[str]] = {int(v): [] for v in self.by_attachment.volumes[self.by_attachment.nodes == node]}
+        held: dict[int, list[str]] = {int(volume): [] for volume in attached}
         for row in pods:
             first, last = np.searchsorted(self._pod, [row, row + 1])
             for volume in self._volume[first:last]:
-                held.setdefault(int(volume), []).append(self._pods.key(int(row)))
+                held.setdefault(int(volume), []).append(self.pods.key(int(row)))
         mine = (number for number in held if self._driver[number] == code)
         for number in sorted(mine, key=lambda number: self.volumes[number].name):
             yield self.volumes[number], tuple(held[number])

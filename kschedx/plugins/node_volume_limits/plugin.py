@@ -23,6 +23,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.node_volume_limits.attached import (
     Attachable,
+    Attached,
     AttachedVolumes,
     VolumeError,
     attachable_volumes,
@@ -108,8 +109,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _attached(self) -> AttachedVolumes:
-        snapshot = self.handle.snapshot
-        return AttachedVolumes(snapshot.storage, snapshot.pods, snapshot.cluster.index)
+        return AttachedVolumes.of(self.handle.snapshot.storage, self.handle.snapshot.pods)
+
+    @cached_property
+    def _by_attachment(self) -> Attached:
+        return self._attached.by_attachment(self.handle.snapshot.cluster.index)
 
     # --- the pod against the nodes
 
@@ -117,7 +121,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """The pod's volumes, each once, or the status with which it is rejected on all nodes of this sort."""
         storage = self.handle.snapshot.storage
         try:
-            found = list(attachable_volumes(pod, storage, on_csi_node=on_csi_node, is_new=True))
+            found = list(
+                attachable_volumes(pod.metadata, pod.spec.volumes, storage, on_csi_node=on_csi_node, is_new=True)
+            )
         except VolumeError as wrong:
             if not wrong.missing_claim:
                 return _error(str(wrong))
@@ -135,13 +141,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             registered = self.handle.snapshot.storage.csi_drivers.get(driver)
             if registered is None or not registered.spec.prevent_pod_scheduling_if_missing:
                 continue
-            lacking = self._where(lambda csi_node, driver=driver: driver not in _drivers(csi_node))  # type: ignore[misc]
-            reason = f"{driver} CSI driver is not installed on the node"
+            self._reject_without(driver, answers, mask, nodes)
 
-            def explain(row: int, driver: str = driver) -> tuple[Finding, ...]:
-                return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[int(nodes.rows[row])])),)
+    def _reject_without(self, driver: str, answers: _Answers, mask: BoolArray, nodes: NodeTable) -> None:
+        lacking = self._where(lambda csi_node: driver not in _drivers(csi_node))
+        reason = f"{driver} CSI driver is not installed on the node"
 
-            answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
+        def explain(row: int) -> tuple[Finding, ...]:
+            return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[int(nodes.rows[row])])),)
+
+        answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
 
     def _reject_broken_pods(self, answers: _Answers, nodes: NodeTable) -> None:
         """A running pod whose volumes cannot be counted is an error on its node, where that has limits."""
@@ -154,13 +163,14 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def _reject_excess(self, answers: _Answers, volumes: Sequence[Attachable], nodes: NodeTable) -> None:
         attached = self._attached
         by_pods = attached.by_pods(nodes)
-        missing = {volume: np.ones(len(nodes.cluster.nodes), dtype=np.bool_) for volume in volumes}
+        node_count = len(nodes.cluster.nodes)
+        missing = {volume: np.ones(node_count, dtype=np.bool_) for volume in volumes}
         for volume, mask in missing.items():
             mask[by_pods.nodes_with(attached.number(volume))] = False
         counts = tuple(
             _Count(
                 driver=driver,
-                attached=attached.count(driver, by_pods, attached.by_attachment)[nodes.rows],
+                attached=attached.count(driver, (by_pods, self._by_attachment), node_count)[nodes.rows],
                 wanted=sum(
                     (mask[nodes.rows].astype(np.int64) for volume, mask in missing.items() if volume.driver == driver),
                     start=np.zeros(len(nodes), dtype=np.int64),
@@ -182,7 +192,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                     ),
                     holders=tuple(
                         AttachedVolume(volume=volume.title, pods=pods)
-                        for volume, pods in attached.on_node(count.driver, place, nodes.pods_on(row))
+                        for volume, pods in attached.on_node(
+                            count.driver, nodes.pods_on(row), self._by_attachment.volumes_on(place)
+                        )
                     ),
                 )
                 for count in counts

@@ -70,7 +70,7 @@ def _wrong(
     if claim.metadata.deletion_timestamp is not None:
         since = claim.metadata.deletion_timestamp
         return f'persistentvolumeclaim "{name}" is being deleted', ClaimBeingDeleted(claim=claim.key, since=since)
-    not_owned = not_owned_by(claim, pod) if ephemeral else None
+    not_owned = not_owned_by(claim, pod.metadata) if ephemeral else None
     if not_owned is not None:
         owner = claim.metadata.controller
         return not_owned, ClaimNotOwned(claim=claim.key, owner=f"{owner.kind}/{owner.name}" if owner else "")

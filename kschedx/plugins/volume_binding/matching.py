@@ -6,7 +6,6 @@ smallest that fits and that the node can reach; what one claim took is gone for 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -103,15 +102,22 @@ class Search:
 
     def lost_counts(self, taken: frozenset[str]) -> tuple[LostCount, ...]:
         """Why all volumes lost on a node where other claims of the pod took those of the names `taken`."""
-        counts = Counter({why: len(volumes) for why, volumes in self.lost.items()})
-        counts.update(self._lost_here(volume, taken) for volume in (*self.prebound, *self.fitting))
-        return tuple(LostCount(lost=why, volumes=count) for why, count in counts.most_common())
+        gone = len(taken & self._names)
+        counts = {why: len(volumes) for why, volumes in self.lost.items()}
+        counts |= {"wrong-node": len(self._names) - gone, "taken": gone}
+        ordered = sorted(counts.items(), key=lambda item: -item[1])
+        return tuple(LostCount(lost=why, volumes=count) for why, count in ordered if count)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """Of the volumes that some node may take."""
+        return frozenset(volume.name for volume in (*self.prebound, *self.fitting))
 
     def nearest(self, taken: frozenset[str]) -> tuple[VolumeCandidate, ...]:
         """The volumes that came furthest."""
         found = [
             self._candidate(volume, self._lost_here(volume, taken))
-            for volume in (*self.prebound, *self.fitting)[:_NEAREST]
+            for volume in (*self.prebound[:_NEAREST], *self.fitting[:_NEAREST])[:_NEAREST]
         ]
         for why in _FURTHEST_FIRST:
             volumes = self.lost.get(why, [])

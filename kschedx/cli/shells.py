@@ -1,0 +1,119 @@
+"""`kschedx completion`: the script that teaches a shell to complete kschedx. `completions/` holds what it prints.
+
+The shell asks by running kschedx with _KSCHEDX_COMPLETE set, and reads a candidate per line; nothing that kschedx prints is
+ever evaluated, since names come from clusters.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, assert_never
+
+import typer
+
+HELP = """Print the completion script of a shell.
+
+  bash   source <(kschedx completion bash)
+  zsh    kschedx completion zsh > "${fpath[1]}/_kschedx"
+  fish   kschedx completion fish > ~/.config/fish/completions/kschedx.fish
+
+Pods, workloads, nodes and namespaces are completed from the snapshots that are on the command line already.
+"""
+
+BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
+
+_kschedx_completion() {
+    local IFS=$'\n' candidate index
+    local -a typed=()
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        # bash takes --option=value for three words
+        if [[ ${COMP_WORDS[index]} == = ]] && ((index < COMP_CWORD)); then continue; fi
+        typed+=("${COMP_WORDS[index]}")
+    done
+    COMPREPLY=()
+    while read -r candidate; do
+        [[ -n $candidate ]] && COMPREPLY+=("$candidate")
+    done < <(
+        COMP_WORDS="${typed[*]}" COMP_CWORD=$((${#typed[@]} - 1)) _KSCHEDX_COMPLETE=complete_bash \
+            "${1/#\~/$HOME}" 2> /dev/null
+    )
+}
+
+complete -o default -F _kschedx_completion kschedx
+"""
+
+ZSH = r"""#compdef kschedx
+# zsh completion of kschedx, printed by `kschedx completion zsh`
+
+_kschedx() {
+    local line name
+    local -a lines described
+    lines=("${(@f)$(
+        _TYPER_COMPLETE_ARGS="${words[1,CURRENT]}" _TYPER_COMPLETE_FISH_ACTION=get-args _KSCHEDX_COMPLETE=complete_fish \
+            ${~words[1]} 2> /dev/null
+    )}")
+    for line in $lines; do
+        name=${${line%%$'\t'*}//:/\\:}
+        if [[ $line == *$'\t'* ]]; then
+            described+=("$name:${line#*$'\t'}")
+        elif [[ -n $name ]]; then
+            described+=("$name")
+        fi
+    done
+    if (( $#described )); then
+        _describe -V kschedx described
+    else
+        _files
+    fi
+}
+
+if [[ $funcstack[1] == _kschedx ]]; then
+    _kschedx "$@"
+else
+    compdef _kschedx kschedx
+fi
+"""
+
+FISH = r"""# fish completion of kschedx, printed by `kschedx completion fish`
+
+function __kschedx_candidates
+    set -l typed (commandline --current-process --tokenize --cut-at-cursor)
+    set -l found (env _TYPER_COMPLETE_ARGS=(commandline --current-process --cut-at-cursor) \
+        _TYPER_COMPLETE_FISH_ACTION=get-args _KSCHEDX_COMPLETE=complete_fish $typed[1] 2> /dev/null)
+    if test -n "$found"
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline --current-token --cut-at-cursor)
+    end
+end
+
+complete --command kschedx --no-files --keep-order --arguments '(__kschedx_candidates)'
+"""
+
+
+class Shell(StrEnum):
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+    @property
+    def file(self) -> str:
+        """The name that the shell's own folders of completions ask for."""
+        return "_kschedx" if self is Shell.ZSH else f"kschedx.{self}"
+
+
+def script(shell: Shell) -> str:
+    match shell:
+        case Shell.BASH:
+            return BASH
+        case Shell.ZSH:
+            return ZSH
+        case Shell.FISH:
+            return FISH
+        case _:
+            assert_never(shell)
+
+
+def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False)]) -> None:
+    """The command; its help is HELP."""
+    typer.echo(script(shell), nl=False)
