@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from kschedx.framework.config import load_profiles
@@ -43,7 +44,9 @@ def nodes(count: int) -> Iterator[Manifest]:
             "apiVersion": "storage.k8s.io/v1",
             "kind": "CSINode",
             "metadata": {"name": name},
-            "spec": {"drivers": [{"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE], "allocatable": {"count": 25}}]},
+            "spec": {
+                "drivers": [{"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE], "allocatable": {"count": 25}}]
+            },
         }
 
 
@@ -133,7 +136,6 @@ def cluster(node_count: int, pod_count: int, claim_count: int) -> Iterator[Manif
     yield pod("cannot", "", ["claim-0", "new-3", "new-4"])
 
 
-
 def timed(title: str, work: Callable[[], T]) -> T:
     start = time.perf_counter()
     result = work()
@@ -155,7 +157,7 @@ def explain(snapshot: Snapshot, key: str) -> Cycle:
     return schedule(Framework(config.profile_for(target.spec.scheduler_name), config, snapshot, release), target)
 
 
-def findings(cycle: Cycle) -> int:
+def count_findings(cycle: Cycle) -> int:
     """Every finding of every node."""
     if cycle.filter is None:
         return 0
@@ -165,12 +167,11 @@ def findings(cycle: Cycle) -> int:
 def main() -> None:
     sizes = [int(text) for text in sys.argv[1:4]] or [5000, 150_000, 20_000]
     objects = json.loads(json.dumps(list(cluster(*sizes))))
-    snapshot = timed("load", lambda: load(objects))
-    del objects
+    snapshot = timed("load", partial(load, objects))
     for name in ("makes", "binds", "cannot"):
-        cycle = timed(f"explain {name}, first", lambda name=name: explain(snapshot, f"default/{name}"))
-        cycle = timed(f"explain {name}, again", lambda name=name: explain(snapshot, f"default/{name}"))
-        count = timed(f"findings of {name}", lambda cycle=cycle: findings(cycle))
+        timed(f"explain {name}, first", partial(explain, snapshot, f"default/{name}"))
+        cycle = timed(f"explain {name}, again", partial(explain, snapshot, f"default/{name}"))
+        count = timed(f"findings of {name}", partial(count_findings, cycle))
         print(f"{'':4}{cycle.outcome}, {count:,} findings. {cycle.message}")
 
 

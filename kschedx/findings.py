@@ -314,8 +314,8 @@ class ClaimNotOwned(_Facts, frozen=True, kw_only=True):
 class ClaimUnbound(_Facts, frozen=True, kw_only=True):
     """The claim must be bound before its pod is scheduled, and is not.
 
-    `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once) or `prebound` (the claim names a volume
-    that the volume controller has not finished binding).
+    `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once) or `prebound` (the claim names a
+    volume that the volume controller has not finished binding).
     """
 
     reason: ClassVar[str] = "claim-unbound"
@@ -373,7 +373,8 @@ class VolumeCandidate(Struct, frozen=True, kw_only=True):
     """A volume that a claim could not have, and the first thing against it.
 
     `lost` is `bound-to-another-claim`, `too-small`, `volume-mode`, `volume-attributes-class`, `being-deleted`,
-    `not-available`, `selector`, `wrong-node`, `access-modes` or `taken` (by another claim of the same pod).
+    `not-available`, `selector`, `access-modes`, `wrong-node`, `taken` (by another claim of the same pod) or
+    `not-prebound` (another volume names the claim, so that only that one counts).
     """
 
     name: str

@@ -30,8 +30,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plugins": {"api", "findings", "snapshot", "framework", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
     "render": CORE | {"releases"},
-    TOP: CORE | {"releases", "sources"},
-    "cli": CORE | {"releases", "sources", "render", TOP},
+    "loading": {"api", "snapshot", "sources"},
+    TOP: CORE | {"loading"},
+    "cli": CORE | {"loading", "releases", "sources", "render", TOP},
     "__main__": {"cli"},
 }
 

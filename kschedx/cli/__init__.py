@@ -12,6 +12,9 @@ def main() -> None:
 
         sys.stdout.write(f"kschedx {__version__}\n")
         return
+    import gc
+
     from kschedx.cli.app import run
 
+    gc.disable()  # a process that lives for seconds frees its memory by ending
     sys.exit(run())

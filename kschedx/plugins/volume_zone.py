@@ -64,14 +64,15 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        topologies = state[TOPOLOGIES]
         labelled = np.zeros(len(nodes), dtype=np.bool_)
         for key in _LABELS:
             labelled |= nodes.label(key).where(lambda value: value is not None)
-        mismatches = [labelled & ~_where_in_zone(topology, nodes) for topology in state[TOPOLOGIES]]
+        mismatches = [labelled & ~_where_in_zone(topology, nodes) for topology in topologies]
 
         def explain(row: int) -> tuple[Finding, ...]:
             labels = nodes.node(row).metadata.labels
-            pairs = zip(state[TOPOLOGIES], mismatches, strict=True)
+            pairs = zip(topologies, mismatches, strict=True)
             return tuple(_mismatch(topology, labels) for topology, mask in pairs if mask[row])
 
         rejected = np.logical_or.reduce(mismatches)

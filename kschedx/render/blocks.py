@@ -68,7 +68,7 @@ def detail_block(
     """One node's blockers, the verdict first. `helped`: nodes like it where eviction does help."""
     lines: list[Text] = []
     limit = _MOST_LINES[level]
-    pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in _findings(blocker)]
+    pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in told(blocker)]
     for number, (blocker, finding) in enumerate(pairs):
         words = describe(finding, detail)
         nominated = " (with the pods nominated for it)" if blocker.with_nominated else ""
@@ -95,7 +95,7 @@ def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
     return sum(int(nodes.rows[row]) in candidates for row in group.rows[1:])
 
 
-def _findings(blocker: Blocker) -> tuple[Finding, ...]:
+def told(blocker: Blocker) -> tuple[Finding, ...]:
     """A plugin of another package may reject without any."""
     return blocker.findings or (PluginMessage(text="rejects the node"),)
 
@@ -152,8 +152,8 @@ def _in_sum(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
         return []
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     amount = sums.alike(finding.resource, (free,))[0]
-    told = f"{amount} are free on these {count(group.count, 'node')}, on none in one piece"
-    return [Fact(label="in sum", items=(told,))]
+    free_text = f"{amount} are free on these {count(group.count, 'node')}, on none in one piece"
+    return [Fact(label="in sum", items=(free_text,))]
 
 
 def _brief(detail: NodeDetail) -> str:
@@ -221,7 +221,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
     """What stops the pod before any node is looked at."""
     lines: list[Text] = []
     aside = "PreFilter: no node was evaluated" if stop.point == "PreFilter" else "PreEnqueue: it is not in the queue"
-    for number, finding in enumerate(_told(stop.status)):
+    for number, finding in enumerate(_told_by(stop.status)):
         words = describe(finding)
         plugin = f"{stop.status.plugin}{SEPARATOR}" if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
@@ -231,7 +231,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
     return lines
 
 
-def _told(status: Status) -> tuple[Finding, ...]:
+def _told_by(status: Status) -> tuple[Finding, ...]:
     return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
 
 

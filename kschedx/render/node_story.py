@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.holders import candidate_on, victims
 from kschedx.explain.ranking import Ranking, ScoredNode, scored
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
-from kschedx.render.blocks import eviction_facts, pods_text
+from kschedx.render.blocks import eviction_facts, told
 from kschedx.render.layout import BLANK, BOLD, DIM, columns, fact_lines, line, paragraph, text
 from kschedx.render.scores import signed
+from kschedx.render.tables import skipped_line
 from kschedx.render.units import count
 from kschedx.render.words import describe
 
@@ -28,11 +28,6 @@ def node_story(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: 
     lines += _verdicts(diagnosis, row, width)
     if scores is not None and ranking is not None:
         lines += [BLANK, *_scores(scores, ranking)]
-    candidate = candidate_on(cycle, node)
-    if candidate is not None:
-        gone = victims(cycle, candidate)
-        told = f"preemption would evict {count(len(gone), 'pod')} here: {pods_text(gone, len(gone))}"
-        lines += [BLANK, *paragraph(told, width, indent=2)]
     return lines
 
 
@@ -63,7 +58,7 @@ def _title(
         behind = ranking.nodes[0].total - scores.total
         place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else "the highest"
         said = f"{key} fits, total {scores.total:,}, {place}"
-    return paragraph(f"{name}: {said}", width, style=BOLD)
+    return paragraph(f"{name}: {said}", width, indent=2, style=BOLD)
 
 
 def _not_evaluated(diagnosis: Diagnosis) -> str:
@@ -78,28 +73,20 @@ def _verdicts(diagnosis: Diagnosis, row: int, width: int) -> list[Text]:
     detail = diagnosis.detail(row)
     blockers = {blocker.plugin: blocker for blocker in detail.account.blockers}
     lines: list[Text] = []
-    decided = False
-    for plugin in cycle.profile.points["filter"]:
-        blocker = blockers.get(plugin)
-        if blocker is None:
-            passed = plugin in cycle.filter.plugins
-            lines.append(line("  ✓ " if passed else "  · ", plugin, ("" if passed else "  nothing to check", DIM)))
-            continue
-        aside = "" if blocker.is_verdict and not decided else "   (kube-scheduler does not come to this)"
-        decided = True
-        for finding in blocker.findings:
+    passed = [plugin for plugin in cycle.filter.plugins if plugin not in blockers]
+    if passed:
+        lines += paragraph(f"✓ {', '.join(passed)}", width, first="  ", indent=4)
+    for blocker in detail.account.blockers:
+        aside = " (the verdict)" if blocker.is_verdict and len(blockers) > 1 else ""
+        for finding in told(blocker):
             words = describe(finding, detail)
-            lines += paragraph(f"✗ {plugin} · {words.headline}{aside}", width, first="  ", indent=2)
+            lines += paragraph(f"✗ {blocker.plugin}{aside} · {words.headline}", width, first="  ", indent=4)
             for fact in words.facts:
-                lines += [_shifted(one) for one in fact_lines(fact, width - 2)]
+                lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
     if blockers:
         for fact in eviction_facts(detail):
-            lines += fact_lines(fact, width)
-    return lines
-
-
-def _shifted(one: Text) -> Text:
-    return line("  ", one)
+            lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
+    return [*lines, *(line("  ", one) for one in skipped_line(cycle, width - 2))]
 
 
 def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:

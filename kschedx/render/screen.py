@@ -21,7 +21,7 @@ from kschedx.render.scores import SHOWN, matrices, ranking_block
 from kschedx.render.tables import node_rows, tables
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
-from kschedx.render.words import hint_text
+from kschedx.render.words import describe, hint_text
 
 MOST_LINES = 40
 MOST_GROUPS = 8
@@ -83,6 +83,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     ranked = ranking(explanation.cycle, SHOWN + 1)
     head = outcome_block(diagnosis, ranked, width)
     tail = _sections(
+        _steps(explanation, width),
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
         _fixes(explanation, width, MOST_FIXES),
@@ -169,6 +170,19 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
     return [text(told, DIM)]
 
 
+def _steps(explanation: Explanation, width: int) -> list[Text]:
+    """What would be done on the chosen node before the pod is bound, and what would fail there."""
+    lines: list[Text] = []
+    for point, status in explanation.cycle.dry_steps:
+        headlines = [describe(finding).headline for finding in status.findings]
+        if not headlines and not (status.is_success or status.is_skip):
+            headlines = [status.message or status.code.text]
+        for headline in headlines:
+            told = f"{point} {status.plugin} · {headline}"
+            lines += paragraph(told, width, first="  " + ("then" if not lines else "").ljust(10), indent=14)
+    return lines
+
+
 def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
     """Labels that are asked for and that no node has."""
     items = tuple(map(hint_text, diagnosis.hints))
@@ -222,6 +236,7 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
     return _sections(
         head,
         compared,
+        _steps(explanation, width),
         *blocks,
         _labels(diagnosis, width),
         tables(diagnosis, width),

@@ -144,6 +144,7 @@ _LOST = {
     "wrong-node": "out of this node's reach",
     "access-modes": "without the access modes",
     "taken": "taken by another claim of this pod",
+    "not-prebound": "not the volume that names the claim",
 }
 
 

@@ -7,7 +7,7 @@ from rich.text import Text
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
-from kschedx.render.layout import BOLD, SEPARATOR, columns, cut, text
+from kschedx.render.layout import BOLD, DIM, columns, cut, ended, paragraph, text
 from kschedx.render.scores import initials, legend
 from kschedx.render.units import count
 from kschedx.render.words import describe
@@ -17,25 +17,32 @@ LONGEST_NAME = 48
 
 
 def verdict_table(cycle: Cycle, width: int) -> list[Text]:
-    """Nodes by plugins. The verdict is the first ✗: kube-scheduler looks no further. `·` is a plugin with nothing to
-    check for this pod."""
+    """Nodes by plugins. The verdict is the first ✗: kube-scheduler looks no further."""
     if cycle.filter is None or cycle.nodes is None:
         return []
-    plugins = cycle.profile.points["filter"]
+    plugins = cycle.filter.plugins
     titles = initials(plugins)
-    marks = {}
-    for plugin, verdicts in zip(cycle.filter.plugins, cycle.filter.verdicts, strict=True):
-        marks[plugin] = [PASSES if code == Code.SUCCESS else REJECTS for code in verdicts.codes.tolist()]
-    for row, status in cycle.filter.with_nominated.items():
-        marks[status.plugin][row] = REJECTS
-    rows = []
-    for row, name in enumerate(cycle.nodes.names):
-        first = int(cycle.filter.plugin[row])
-        verdict = "fits" if first < 0 else cycle.filter.plugins[first]
-        cells = [marks[plugin][row] if plugin in marks else SKIPPED for plugin in plugins]
-        rows.append([name, *cells, verdict])
+    marks = [
+        [PASSES if code == Code.SUCCESS else REJECTS for code in verdicts.codes.tolist()]
+        for verdicts in cycle.filter.verdicts
+    ]
+    for row in cycle.filter.with_nominated:
+        marks[int(cycle.filter.plugin[row])][row] = REJECTS
+    firsts = cycle.filter.plugin.tolist()
+    rows = [
+        [name, *(marks[index][row] for index in range(len(plugins))), plugins[first] if first >= 0 else "fits"]
+        for row, (name, first) in enumerate(zip(cycle.nodes.names, firsts, strict=True))
+    ]
     table = columns([["node", *titles.values(), "verdict"], *rows], indent=2, header=True)
-    return [*legend(titles, width), *table]
+    return [*legend(titles, width), *skipped_line(cycle, width), *table]
+
+
+def skipped_line(cycle: Cycle, width: int) -> list[Text]:
+    """The plugins that PreFilter found to have nothing to check for this pod."""
+    assert cycle.filter is not None
+    skipped = [plugin for plugin in cycle.profile.points["filter"] if plugin not in cycle.filter.plugins]
+    told = f"nothing to check for this pod: {', '.join(skipped)}"
+    return paragraph(told, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
 
 
 def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
@@ -48,7 +55,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
     position = {} if cycle.nodes is None else {name: row for row, name in enumerate(cycle.nodes.names)}
     names = cycle.all_nodes.names
     size = min(max((len(name) for name in names), default=4), LONGEST_NAME)
-    room = max(width - size - 4, 30)
+    room = max(width - size - 5, 30)
     rows = []
     for name in names:
         row = position.get(name)
@@ -58,7 +65,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
             mark, said = PASSES, f"fits, total {totals[name]}" if name in totals else "fits"
         else:
             mark, said = REJECTS, _blockers(diagnosis, row)
-        rows.append([mark, cut(name, LONGEST_NAME), cut(said, room)])
+        rows.append([mark, cut(name, LONGEST_NAME), ended(said, room)])
     return columns(rows)
 
 
@@ -67,7 +74,7 @@ def _blockers(diagnosis: Diagnosis, row: int) -> str:
     first = blockers[0]
     headlines = [describe(finding).headline for finding in first.findings]
     also = f" (also {', '.join(one.plugin for one in blockers[1:])})" if len(blockers) > 1 else ""
-    return f"{first.plugin}{SEPARATOR}{', '.join(headlines)}{also}"
+    return (", ".join(headlines) or f"{first.plugin} rejects it") + also
 
 
 def tables(diagnosis: Diagnosis, width: int) -> list[Text]:

@@ -57,8 +57,10 @@ def is_counted(volume: Volume) -> bool:
 def attachable_volumes(
     pod: ObjectMeta, volumes: Sequence[Volume], storage: Storage, *, on_csi_node: bool, is_new: bool
 ) -> Iterator[Attachable]:
-    """A pod's volumes that count. In-tree volumes count only on nodes with a CSINode; a running pod's claim that is gone
-    does not count. Raises `VolumeError`. Upstream: filterAttachableVolumes in pkg/.../nodevolumelimits/csi.go."""
+    """A pod's volumes that count (filterAttachableVolumes in csi.go). Raises `VolumeError`.
+
+    In-tree volumes count only on nodes with a CSINode; a running pod's claim that is gone does not count.
+    """
     for volume in volumes:
         name = claim_name(pod.name, volume)
         if name is None:
@@ -134,14 +136,17 @@ class Attached:
 
     def nodes_with(self, volume: int) -> IntArray:
         """Rows of the cluster's nodes that have a volume."""
-        return self.nodes[self.volumes == volume]
+        rows: IntArray = self.nodes[self.volumes == volume]
+        return rows
 
     def volumes_on(self, node: int) -> IntArray:
-        return self.volumes[self.nodes == node]
+        """The volumes of a row of the cluster's nodes."""
+        volumes: IntArray = self.volumes[self.nodes == node]
+        return volumes
 
 
 class AttachedVolumes:
-    """The volumes of every pod of the cluster, and those that VolumeAttachments name. A volume is known by its number."""
+    """The volumes of every pod of the cluster, and those that VolumeAttachments name; each is known by its number."""
 
     def __init__(self, storage: Storage, pods: PodTable) -> None:
         self._storage = storage
@@ -181,7 +186,11 @@ class AttachedVolumes:
             pod = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
             found = attachable_volumes(
                 # limits hold on nodes with a CSINode alone, so the pod is looked at as if on one
-                pod, pods.specs[row].volumes, self._storage, on_csi_node=True, is_new=False
+                pod,
+                pods.specs[row].volumes,
+                self._storage,
+                on_csi_node=True,
+                is_new=False,
             )
             try:
                 for volume in found:
@@ -230,9 +239,7 @@ class AttachedVolumes:
         pairs = np.unique(nodes[mine] * width + volumes[mine])
         return np.bincount(pairs // width, minlength=node_count).astype(np.int64)
 
-    def on_node(
-        self, driver: str, pods: IntArray, attached: IntArray
-    ) -> Iterator[tuple[Attachable, tuple[str, ...]]]:
+    def on_node(self, driver: str, pods: IntArray, attached: IntArray) -> Iterator[tuple[Attachable, tuple[str, ...]]]:
         """A driver's volumes on a node, by name, each with the pods that hold it, `namespace/name`. The node has `pods`
         (rows), and `attached` are the numbers of the volumes that VolumeAttachments name."""
         code = self._drivers.get(driver, -1)

@@ -48,7 +48,8 @@ class _Count:
 
     @property
     def is_exceeded(self) -> BoolArray:
-        return (self.limit != _NO_LIMIT) & (self.wanted > 0) & (self.attached + self.wanted > self.limit)
+        is_limited: BoolArray = (self.limit != _NO_LIMIT) & (self.wanted > 0)
+        return is_limited & (self.attached + self.wanted > self.limit)
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
@@ -188,7 +189,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                     attached=int(count.attached[row]),
                     limit=int(count.limit[row]),
                     volumes=tuple(
-                        volume.title for volume, mask in missing.items() if volume.driver == count.driver and mask[place]
+                        volume.title
+                        for volume, mask in missing.items()
+                        if volume.driver == count.driver and mask[place]
                     ),
                     holders=tuple(
                         AttachedVolume(volume=volume.title, pods=pods)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class Binding:
                 undecided &= ~bound.migrated
             mask = undecided & ~bound.reached
             conflict = Conflict.VOLUME_MISSING if bound.volume is None else Conflict.NODE_AFFINITY
-            self._reject(mask, conflict, lambda node, bound=bound: (bound.mismatch(node, self._labels(node)),))  # type: ignore[misc]
+            self._reject(mask, conflict, partial(self._mismatch, bound))
             undecided &= ~mask
 
     def _bound(self, claim: PersistentVolumeClaim) -> _Bound:
@@ -147,17 +147,16 @@ class Binding:
 
     def _settle_unbound(self, attributes_classes: bool) -> None:
         selected = [claim for claim in self.claims.delayed if claim.selected_node is not None]
-        elsewhere = np.zeros(len(self._nodes), dtype=np.bool_)
-        for claim in reversed(selected):
-            mask = np.array([name != claim.selected_node for name in self._nodes.names], dtype=np.bool_)
-            elsewhere |= mask
+        others = [claim for claim in self.claims.delayed if claim.selected_node is None]
+        chosen = {claim.selected_node for claim in selected}
+        elsewhere = np.array([bool(chosen - {name}) for name in self._nodes.names], dtype=np.bool_)
         self._reject(elsewhere, Conflict.NO_VOLUME, self._selected_elsewhere)
         here = ~elsewhere & (self.error == 0)
+        volumes = self._storage.volumes_of_class
         try:
             searches = [
-                Search(claim, self._storage.volumes_of_class.get(claim.storage_class, ()), attributes_classes=attributes_classes)
-                for claim in sorted(self.claims.delayed, key=lambda claim: claim.size)
-                if claim.selected_node is None
+                Search(claim, volumes.get(claim.storage_class, ()), attributes_classes=attributes_classes)
+                for claim in sorted(others, key=lambda claim: claim.size)
             ]
         except SearchError as wrong:
             self._fail(here, str(wrong))
@@ -203,6 +202,9 @@ class Binding:
             return (PluginMessage(text=self.errors[int(self.error[node])]),)
         return tuple(finding for mask, findings in self._explain if mask[node] for finding in findings(node))
 
+    def _mismatch(self, bound: _Bound, node: int) -> tuple[Finding, ...]:
+        return (bound.mismatch(node, self._labels(node)),)
+
     def _selected_elsewhere(self, node: int) -> tuple[Finding, ...]:
         name = self._nodes.name(node)
         return tuple(
@@ -238,8 +240,9 @@ class Binding:
 
     def bindings(self, node: int) -> tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]:
         """Claims with the existing volumes that they would get."""
-        found = ((search.claim, self._matches.chosen(number, node)) for number, search in enumerate(self._matches.searches))
-        return tuple((claim, volume) for claim, volume in found if volume is not None)
+        chosen = (self._matches.chosen(number, node) for number in range(len(self._matches.searches)))
+        pairs = zip(self._matches.searches, chosen, strict=True)
+        return tuple((search.claim, volume) for search, volume in pairs if volume is not None)
 
     def provisions(self, node: int) -> tuple[Provision, ...]:
         """Claims for which a volume would be made."""

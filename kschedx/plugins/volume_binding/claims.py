@@ -53,9 +53,7 @@ def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     return storage_class is not None and storage_class.waits_for_first_consumer and not claim.spec.volume_name
 
 
-def _wrong(
-    pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | None
-) -> tuple[str, Finding] | None:
+def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> tuple[str, Finding] | None:
     """What is wrong with a claim itself, in upstream's words and as facts."""
     ephemeral = volume.persistent_volume_claim is None
     if claim is None:

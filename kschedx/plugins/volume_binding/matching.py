@@ -23,10 +23,10 @@ NO_VOLUME = -1
 
 _NEAREST = 10
 _FURTHEST_FIRST = (
-    "wrong-node", "taken", "access-modes", "selector", "not-available", "being-deleted", "volume-attributes-class",
-    "volume-mode", "too-small", "bound-to-another-claim",
+    "access-modes", "selector", "not-available", "being-deleted", "volume-attributes-class", "volume-mode", "too-small",
+    "bound-to-another-claim",
 )  # fmt: skip
-"""The checks in reverse order, so that a volume that came further is nearer."""
+"""The checks that need no node in reverse order, so that a volume that came further is nearer."""
 
 
 class SearchError(Exception):
@@ -102,16 +102,30 @@ class Search:
 
     def lost_counts(self, taken: frozenset[str]) -> tuple[LostCount, ...]:
         """Why all volumes lost on a node where other claims of the pod took those of the names `taken`."""
-        gone = len(taken & self._names)
         counts = {why: len(volumes) for why, volumes in self.lost.items()}
-        counts |= {"wrong-node": len(self._names) - gone, "taken": gone}
+        gone = sum(name in self._prebound_names or name in self._fitting_names for name in taken)
+        counts["taken"] = gone
+        if self._prebound_names <= taken:
+            counts["wrong-node"] = len(self._prebound_names) + len(self._fitting_names) - gone
+        else:
+            counts["wrong-node"] = len(self._prebound_names - taken)
+            counts["not-prebound"] = len(self._fitting_names - taken)
         ordered = sorted(counts.items(), key=lambda item: -item[1])
         return tuple(LostCount(lost=why, volumes=count) for why, count in ordered if count)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        """Of the volumes that some node may take."""
-        return frozenset(volume.name for volume in (*self.prebound, *self.fitting))
+    def _prebound_names(self) -> frozenset[str]:
+        return frozenset(volume.name for volume in self.prebound)
+
+    @cached_property
+    def _fitting_names(self) -> frozenset[str]:
+        return frozenset(volume.name for volume in self.fitting)
+
+    def _lost_here(self, volume: PersistentVolume, taken: frozenset[str]) -> str:
+        if volume.name in taken:
+            return "taken"
+        is_prebound = volume.name in self._prebound_names
+        return "wrong-node" if is_prebound or self._prebound_names <= taken else "not-prebound"
 
     def nearest(self, taken: frozenset[str]) -> tuple[VolumeCandidate, ...]:
         """The volumes that came furthest."""
@@ -127,14 +141,8 @@ class Search:
         return tuple(found)
 
     @staticmethod
-    def _lost_here(volume: PersistentVolume, taken: frozenset[str]) -> str:
-        return "taken" if volume.name in taken else "wrong-node"
-
-    @staticmethod
     def _candidate(volume: PersistentVolume, why: str) -> VolumeCandidate:
-        return VolumeCandidate(
-            name=volume.name, capacity=volume.size_in_bytes, lost=why, detail=_detail(volume, why)
-        )
+        return VolumeCandidate(name=volume.name, capacity=volume.size_in_bytes, lost=why, detail=_detail(volume, why))
 
 
 def _selector(claim: PersistentVolumeClaim) -> Selector | None:

@@ -35,7 +35,7 @@ _EVERY_CONFLICT = sum(Conflict)
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
-    """A node must reach the volumes of bound claims, and have or get volumes for those that wait for their first consumer."""
+    """A node must reach the volumes of bound claims, and get one for each claim that waits for its first consumer."""
 
     name = "VolumeBinding"
 

@@ -41,7 +41,7 @@ class Provision:
     @property
     def no_topology(self) -> BoolArray:
         """Nodes where the class cannot make a volume."""
-        return self.needed & (~self.in_topology if self.storage_class.can_provision else True)
+        return self.needed & ~self.in_topology if self.storage_class.can_provision else self.needed
 
     @property
     def no_space(self) -> BoolArray:
