@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class KschedxError(Exception):
     """Base of everything that kschedx raises on purpose; `str()` is one line that a user can act on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where in the input something was found; every part may be unknown."""
 
     source: str = ""

@@ -406,7 +406,8 @@ class NoMatchingVolume(_Facts, frozen=True, kw_only=True):
 
 
 class ProvisioningTopologyMismatch(_Facts, frozen=True, kw_only=True):
-    """The class makes volumes in some topology only (allowedTopologies), and the node is outside of it."""
+    """The class makes volumes in some topology only (allowedTopologies), and the node is outside of it; without terms
+    it makes none anywhere."""
 
     reason: ClassVar[str] = "provisioning-topology-mismatch"
     claim: ClaimFacts

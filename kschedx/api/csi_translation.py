@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -33,8 +33,7 @@ class TranslationError(Exception):
     """A volume that cannot be translated, in upstream's words; a plugin makes a status of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InTreePlugin:
+class InTreePlugin(Struct, frozen=True, kw_only=True):
     """An in-tree volume plugin and the CSI driver that replaced it."""
 
     name: str

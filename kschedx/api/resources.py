@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum, unique
 from functools import lru_cache
+
+from msgspec import Struct
 
 from kschedx.api import names
 from kschedx.api.integers import MAX_INT64, MIN_INT64, wrap_int64
@@ -35,8 +36,7 @@ _NANO = 10**9
 _NANO_OF_DEFAULTS: Exact = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * _NANO}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOptions:
+class RequestOptions(Struct, frozen=True, kw_only=True):
     """Which parts of a pod count; each is a feature gate of the release.
 
     Pods on nodes count with the release's gates. For the incoming pod, NodeResourcesFit filters without its status
@@ -51,8 +51,7 @@ class RequestOptions:
     """InPlacePodLevelResourcesVerticalScaling; has an effect only together with `use_status_resources`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRequest:
+class PodRequest(Struct, frozen=True, kw_only=True):
     """What a pod asks for: cpu in milli, everything else in units, all int64."""
 
     amounts: Mapping[str, int]
@@ -72,8 +71,7 @@ class PartKind(StrEnum):
     OVERHEAD = "overhead"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestPart:
+class RequestPart(Struct, frozen=True, kw_only=True):
     """One summand of a pod's request for a resource; `amount` in milli for cpu, otherwise in units."""
 
     kind: PartKind
@@ -253,8 +251,7 @@ def _quantity(nano: int, summands: list[Quantity]) -> Quantity:
     return dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Claims:
+class _Claims(Struct, frozen=True, kw_only=True):
     """Everything that has a part in a pod's request, status already considered."""
 
     containers: tuple[tuple[str, Exact], ...]

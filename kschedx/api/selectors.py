@@ -7,7 +7,6 @@ component-helpers/scheduling/corev1/nodeaffinity. What the API server checks is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import assert_never
 
@@ -81,8 +80,7 @@ LABEL_OPERATORS = (*FIELD_OPERATORS, Operator.EXISTS, Operator.DOES_NOT_EXIST)
 NODE_OPERATORS = (*LABEL_OPERATORS, Operator.GT, Operator.LT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(Struct, frozen=True, kw_only=True):
     """One condition on one label."""
 
     key: str
@@ -127,8 +125,7 @@ class Requirement:
                 assert_never(self.operator)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequirementResult:
+class RequirementResult(Struct, frozen=True, kw_only=True):
     """A requirement held against one set of labels."""
 
     requirement: Requirement
@@ -170,8 +167,7 @@ def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputE
 # --- label selectors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
+class Selector(Struct, frozen=True, kw_only=True):
     """A compiled label selector: all requirements must match. `EVERYTHING` has none; `NOTHING` matches no labels."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -242,8 +238,7 @@ def _equalities(labels: Mapping[str, str]) -> Iterator[Requirement]:
 # --- node selectors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledTerm:
+class CompiledTerm(Struct, frozen=True, kw_only=True):
     """A node selector term that is not empty; with errors it matches no node."""
 
     index: int
@@ -272,8 +267,7 @@ def _as_read(requirement: Requirement, node_name: str) -> RequirementResult:
     return requirement.explain({requirement.key: node_name if requirement.key == NODE_NAME_FIELD else ""})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledNodeSelector:
+class CompiledNodeSelector(Struct, frozen=True, kw_only=True):
     """Terms of which one must match; there is no term for those that were empty.
 
     Errors are lazy, as in upstream's LazyErrorNodeSelector: they make their own term match nothing, and a caller that
@@ -296,14 +290,12 @@ class CompiledNodeSelector:
         return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedTerm:
+class WeightedTerm(Struct, frozen=True, kw_only=True):
     weight: int
     term: CompiledTerm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferredSchedulingTerms:
+class PreferredSchedulingTerms(Struct, frozen=True, kw_only=True):
     """Terms that add their weight where they match."""
 
     terms: tuple[WeightedTerm, ...]
@@ -312,8 +304,7 @@ class PreferredSchedulingTerms:
         return sum(weighted.weight for weighted in self.terms if weighted.term.matches(labels, node_name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequiredNodeAffinity:
+class RequiredNodeAffinity(Struct, frozen=True, kw_only=True):
     """A pod's nodeSelector and required node affinity; both must match, and an absent one does."""
 
     label_selector: Selector | None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kschedx.api.field_errors import as_json, duplicate, forbidden, invalid, not_supported, quoted, required
 from kschedx.api.integers import parse_int64
@@ -55,8 +56,7 @@ _LARGEST_ANNOTATIONS = 256 * 1024
 _MOST_RESTART_RULES = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationOptions:
+class ValidationOptions(Struct, frozen=True, kw_only=True):
     """Rules that depend on a feature gate of the API server; the defaults are those of 1.36."""
 
     pod_level_resources: bool = True

@@ -7,10 +7,10 @@ Two truths are kept: the *verdict* is the first plugin that rejects a node, whic
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -43,8 +43,7 @@ NODE_NAME_FIELD = "metadata.name"
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
+class Blocker(Struct, frozen=True, kw_only=True):
     """One plugin that rejects a node."""
 
     plugin: str
@@ -56,8 +55,7 @@ class Blocker:
     """Only because pods that are nominated for the node count as if they ran there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAccount:
+class NodeAccount(Struct, frozen=True, kw_only=True):
     """Everything that rejects one node. `row` is the node's in the nodes that PreFilter left in (`cycle.nodes`)."""
 
     row: int
@@ -74,8 +72,7 @@ class NodeAccount:
         return all(blocker.code is Code.UNSCHEDULABLE for blocker in self.blockers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGroup:
+class NodeGroup(Struct, frozen=True, kw_only=True):
     """Nodes with the same blockers, the nearest first."""
 
     rows: tuple[int, ...]

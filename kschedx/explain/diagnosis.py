@@ -6,8 +6,11 @@ Cheap until asked: groups are read from the verdict columns, and facts are built
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.resources import RequestPart, request_parts
 from kschedx.explain.blockers import NodeAccount, NodeGroup, account, node_groups
@@ -18,8 +21,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDetail:
+class NodeDetail(Struct, frozen=True, kw_only=True):
     """A node's account with what surrounds it."""
 
     account: NodeAccount
@@ -32,8 +34,7 @@ class NodeDetail:
     eviction: Eviction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Struct, frozen=True, kw_only=True):
     """A status about the pod as a whole that keeps it from its nodes."""
 
     point: str
@@ -41,8 +42,7 @@ class Stop:
     status: Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excluded:
+class Excluded(Struct, frozen=True, kw_only=True):
     """Nodes that PreFilter left out, so that no Filter plugin saw them."""
 
     plugins: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from kschedx.explain.document import document
 from kschedx.explain.fixes import Fix, find_fixes
@@ -12,8 +13,7 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.runtime import Framework
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(Struct, frozen=True, dict=True):
     """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked for."""
 
     cycle: Cycle

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.explain.blockers import NodeAccount
 from kschedx.findings import InsufficientResource
@@ -17,8 +17,7 @@ from kschedx.snapshot.columns import BoolArray
 PREEMPT_NEVER = "Never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(Struct, frozen=True, kw_only=True):
     """A pod on a node."""
 
     pod: str
@@ -28,8 +27,7 @@ class Holder:
     """Of the resource in question, in the integers of plugins; 0 where it is not about one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holders:
+class Holders(Struct, frozen=True, kw_only=True):
     """The pods that hold a resource on a node, largest first."""
 
     resource: str
@@ -56,8 +54,7 @@ class Answer(StrEnum):
     """No PostFilter plugin looked at the node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Eviction:
+class Eviction(Struct, frozen=True, kw_only=True):
     answer: Answer
     plugin: str = ""
     """The plugin that makes it unresolvable."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kschedx.explain.blockers import NODE_NAME_FIELD
 from kschedx.snapshot.nodes import ClusterNodes
@@ -13,8 +14,7 @@ LOOKED_AT = 5000
 """Distinct keys or values that are compared; a cluster has far fewer, a hostile one may not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelHint:
+class LabelHint(Struct, frozen=True, kw_only=True):
     """A requirement that no node of the cluster satisfies."""
 
     key: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from kschedx.framework.cycle import Cycle, Outcome
 
@@ -11,8 +11,7 @@ MIN_FEASIBLE_NODES = 100
 MIN_PERCENTAGE = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Struct, frozen=True, kw_only=True):
     id: str
     text: str
     facts: dict[str, object] = field(default_factory=dict)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.interface import Candidate
@@ -12,8 +11,7 @@ from kschedx.framework.preemption.selection import RULES
 from kschedx.snapshot.pods import PodTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class Contribution(Struct, frozen=True, kw_only=True):
     """What one plugin gives to a node's total: `normalized` (0 to 100) times `weight`."""
 
     plugin: str
@@ -26,8 +24,7 @@ class Contribution:
         return self.normalized * self.weight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredNode:
+class ScoredNode(Struct, frozen=True, kw_only=True):
     row: int
     """Of `cycle.scores.nodes`."""
     name: str
@@ -35,16 +32,14 @@ class ScoredNode:
     contributions: tuple[Contribution, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lead:
+class Lead(Struct, frozen=True, kw_only=True):
     """By how much one plugin puts the winner before the runner-up; negative where it favours the latter."""
 
     plugin: str
     difference: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class Ranking(Struct, frozen=True, kw_only=True):
     """The feasible nodes, best first."""
 
     nodes: tuple[ScoredNode, ...]

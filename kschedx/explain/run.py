@@ -32,7 +32,7 @@ def explain_pod(
     """Run one pod through the profile that its spec.schedulerName, or `profile`, names."""
     target = pod_of(snapshot, pod)
     release = resolve(kube_version, feature_gates)
-    scheduler = load_profiles(config, release, extra_plugins=third_party_points())
+    scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
     row = snapshot.pods.rows.get(target.key)
     if row is not None and snapshot.pods.node_names[row] in snapshot.cluster.index:
         # as if it were scheduled now: without itself, and not bound to the node it is on

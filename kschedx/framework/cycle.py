@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from kschedx.api.types import Pod
 from kschedx.framework.config import Profile
@@ -23,16 +24,14 @@ class Outcome(StrEnum):
     ERROR = "Error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreFilterStep:
+class PreFilterStep(Struct, frozen=True, kw_only=True):
     """One plugin's answer in the PreFilter phase."""
 
     status: Status
     nodes: frozenset[str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class Scores(Struct, frozen=True, kw_only=True):
     """The score matrices of the feasible nodes; arrays are (node,), in the order of `nodes`."""
 
     nodes: NodeTable
@@ -47,8 +46,7 @@ class Scores:
         return self.normalized[plugin] * self.weights[plugin]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
+class Cycle(Struct, frozen=True, kw_only=True):
     """What happened to one pod, phase by phase, as far as kube-scheduler would have come."""
 
     pod: Pod

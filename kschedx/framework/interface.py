@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
+
+from msgspec import Struct, field
 
 from kschedx.api.types import Pod
 from kschedx.framework.state import CycleState
@@ -58,8 +59,7 @@ class Handle(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterOutcome:
+class FilterOutcome(Struct, frozen=True, kw_only=True):
     """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
 
     All arrays are (node,). `plugin` is an index into `plugins`, -1 where the node passes.
@@ -109,8 +109,7 @@ class QueueSortPlugin(Plugin):
         """The queue takes pods in ascending order of this key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreFilterResult:
+class PreFilterResult(Struct, frozen=True, kw_only=True):
     """What PreFilter returns: a status, and on success the names of the nodes that can be considered, or None for all."""
 
     status: Status = SUCCESS
@@ -154,8 +153,7 @@ class PostFilterPlugin(Plugin):
         others are UnschedulableAndUnresolvable), or the status with which PreFilter rejected the pod on every node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A node on which preemption would make room."""
 
     node: int
@@ -165,8 +163,7 @@ class Candidate:
     pdb_violations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostFilterResult:
+class PostFilterResult(Struct, frozen=True, kw_only=True):
     status: Status
     candidates: tuple[Candidate, ...] = ()
     """Every node where preemption would help, in node order."""

@@ -6,11 +6,11 @@ Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/sched
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import Pod

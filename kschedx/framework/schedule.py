@@ -6,9 +6,9 @@ Sources of the rules: pkg/scheduler/schedule_one.go, and FitError in pkg/schedul
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from kschedx.api.types import Pod
 from kschedx.framework.cycle import Cycle, Outcome

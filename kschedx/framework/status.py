@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
 
 import numpy as np
+from msgspec import Struct, field
 
 from kschedx.findings import Finding
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
@@ -37,8 +37,7 @@ class Code(IntEnum):
         return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(Struct, frozen=True, kw_only=True):
     """What a plugin says about the pod as a whole, or about one node."""
 
     code: Code = Code.SUCCESS
@@ -81,8 +80,7 @@ def _nothing(_: int) -> tuple[Finding, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
+class Verdicts(Struct, frozen=True, kw_only=True):
     """One plugin's Filter status on every node of a table.
 
     `codes` is (node,) of Code numbers, `reasons` the strings of the same rows, `explain` builds a row's findings on demand.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from kschedx.api.admission import PREEMPT_NEVER
 from kschedx.api.types import Pod

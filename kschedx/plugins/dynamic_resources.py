@@ -6,9 +6,8 @@ cannot decide yet: `UndecidableError`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.resources import RequestOptions, is_extended_resource, pod_request
 from kschedx.api.types import Pod
@@ -40,8 +39,7 @@ NO_STATE = "not found"
 _SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
+class _State(Struct, frozen=True, kw_only=True):
     """PreFilter saw a pod without devices."""
 
 

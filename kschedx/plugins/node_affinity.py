@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.selectors import (
     NODE_NAME_FIELD,
@@ -17,8 +16,8 @@ from kschedx.api.selectors import (
     compile_preferred_terms,
     required_node_affinity,
 )
-from kschedx.api.types import Node, NodeAffinity as NodeAffinityRules
-from kschedx.api.types import Pod
+from kschedx.api.types import Node, Pod
+from kschedx.api.types import NodeAffinity as NodeAffinityRules
 from kschedx.errors import InputError
 from kschedx.findings import NodeAffinityMismatch, RequirementMatch, TermMatch
 from kschedx.framework.args import NodeAffinityArgs
@@ -45,8 +44,7 @@ REASON_CONFLICT = "pod affinity terms conflict"
 PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(Struct, frozen=True):
     """A NodeAffinity's rules, the absent ones as None."""
 
     required: NodeSelector | None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.types import ContainerPort, Pod, PodSpec
 from kschedx.findings import HostPortConflict
@@ -22,8 +23,7 @@ READING = 'reading "PreFilterNodePorts"'
 ANY_IP = "0.0.0.0"
 
 
-@dataclass(frozen=True, slots=True)
-class _HostPort:
+class _HostPort(Struct, frozen=True):
     """A port of the host with the defaults filled in."""
 
     ip: str
@@ -40,8 +40,7 @@ class _HostPort:
         return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
+class _State(Struct, frozen=True, kw_only=True):
     wanted: tuple[_HostPort, ...]
     contested: BoolArray
     """(pod,) whether a pod has a port that conflicts with one that is wanted, wherever it runs."""

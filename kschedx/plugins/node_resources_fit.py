@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.resources import CPU, RequestOptions, is_extended_resource, is_scalar_resource, pod_request
 from kschedx.api.types import Pod
@@ -41,8 +42,7 @@ READING = 'error reading "PreFilterNodeResourcesFit"'
 REQUEST: StateKey[Mapping[str, int]] = StateKey("PreFilterNodeResourcesFit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Check:
+class _Check(Struct, frozen=True, kw_only=True):
     """One resource that the pod asks for, on every node."""
 
     resource: str

@@ -4,9 +4,9 @@ file per strategy)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.resources import CPU, MEMORY, PodRequest, is_scalar_resource
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
@@ -29,8 +29,7 @@ def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
     return quotient
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
+class Allocation(Struct, frozen=True, kw_only=True):
     """The scored resources of every node. All arrays are (node, resource), and 0 where `counts` is not set."""
 
     counts: BoolArray

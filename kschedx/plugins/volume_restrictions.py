@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.storage import READ_WRITE_ONCE_POD, not_found
 from kschedx.api.types import Pod, PodSpec, Volume
@@ -18,8 +18,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 REASON_DISK = "node(s) had no available disk"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
+class _State(Struct, frozen=True, kw_only=True):
     claims: frozenset[str]
     """Names of the pod's claims with ReadWriteOncePod."""
     references: IntArray

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.storage import (
     BETA_REGION,
@@ -31,8 +30,7 @@ _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Topology:
+class _Topology(Struct, frozen=True, kw_only=True):
     """A zone or region label of a bound volume."""
 
     claim: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kschedx.api.quantity import Unit, format_quantities
 
@@ -12,8 +13,7 @@ _LONGEST = 5
 """Digits that a number may have in its exact unit; 15075324Ki helps nobody at night."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
+class Balance(Struct, frozen=True, kw_only=True):
     """One resource on one node, all amounts in one unit, so that the sums can be checked by eye."""
 
     asks: str

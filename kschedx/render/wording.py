@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """A labelled line: `offers     350m = ...`."""
 
     label: str
@@ -19,8 +19,7 @@ class Fact:
     """Never shortened: an inequality is of no use in part."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class Brief(Struct, frozen=True, kw_only=True):
     """A few words; those with the same lead and tail are told together: `short by 1650m cpu, 2Gi memory`."""
 
     lead: str = ""
@@ -35,8 +34,7 @@ def brief_text(briefs: Iterable[Brief]) -> str:
     return "; ".join(lead + ", ".join(details) + tail for (lead, tail), details in together.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(Struct, frozen=True, kw_only=True):
     """A finding in words."""
 
     headline: str

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from kschedx.api import storage, types
 from kschedx.api.admission import resolve_priority
@@ -81,8 +80,7 @@ class Batch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Dicts:
+class _Dicts(Struct, frozen=True):
     """Manifests as dicts, as a batch that is its own origin."""
 
     items: bytes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.decode import decode
 from kschedx.api.types import ContainerImage
@@ -13,8 +13,7 @@ from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import IntArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageState:
+class ImageState(Struct, frozen=True, kw_only=True):
     """An image that some node holds."""
 
     size_bytes: int

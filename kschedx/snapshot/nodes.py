@@ -8,10 +8,11 @@ world of its own, so one evaluation answers "what if" for all nodes at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions, node_allocatable
 from kschedx.api.types import Node, Taint
@@ -21,8 +22,7 @@ from kschedx.snapshot.pods import PodTable, RequestTable
 from kschedx.snapshot.resources import ResourceNames
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRows:
+class PodRows(Struct, frozen=True, kw_only=True):
     """Pods placed on nodes: `pods[i]` is a row of the PodTable, `nodes[i]` a row of the whole cluster's nodes."""
 
     pods: IntArray
@@ -78,8 +78,7 @@ class ClusterNodes:
         return column
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeTable:
+class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     """Nodes as the plugins see them. All arrays have a row for each node in `rows`."""
 
     cluster: ClusterNodes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.api.resources import PodRequest, RequestOptions, pod_request
 from kschedx.api.timestamps import LATEST, nanoseconds
@@ -19,8 +20,7 @@ from kschedx.snapshot.resources import ResourceNames
 _ENCODER = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PodTable:
+class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     """Pods as columns of equal length, in the order in which they were loaded.
 
     A pod takes part in scheduling decisions about others where `node` is not negative: it has a node that exists, and
@@ -44,7 +44,7 @@ class PodTable:
     node: IntArray
     """(pod,) row of the node that the pod runs on; -1 for pods without one, on an unknown one, or finished."""
     node_count: int
-    _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict, repr=False, compare=False)
+    _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -151,8 +151,7 @@ class PodTable:
         return Column(codes.astype(np.int64), values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestTable:
+class RequestTable(Struct, frozen=True, kw_only=True):
     """What each pod asks for, as arrays."""
 
     matrix: IntArray

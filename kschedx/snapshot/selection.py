@@ -9,8 +9,8 @@ from kschedx.api.selectors import (
     CompiledNodeSelector,
     CompiledTerm,
     PreferredSchedulingTerms,
-    Requirement,
     RequiredNodeAffinity,
+    Requirement,
 )
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import (
@@ -25,8 +26,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """Where a snapshot came from."""
 
     text: str = ""
@@ -35,8 +35,7 @@ class Source:
     """Kind to number of objects that were read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that scheduling reads of a cluster. Immutable: a change makes another snapshot that shares the rest."""
 
     source: Source
@@ -56,7 +55,7 @@ class Snapshot:
     device_class_of_resource: Mapping[str, str] = field(default_factory=dict)
     """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it themselves."""
     storage: Storage = field(default_factory=Storage)
-    _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
     @classmethod
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Snapshot:

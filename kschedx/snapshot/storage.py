@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from kschedx.api.storage import (
     CSIDriver,
@@ -22,8 +23,7 @@ from kschedx.api.storage import (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Storage:
+class Storage(Struct, frozen=True, kw_only=True, dict=True):
     """What scheduling reads about storage. Mappings keep the order in which the objects were loaded."""
 
     volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.json_errors import explain_invalid, explain_malformed
@@ -25,8 +26,7 @@ class Origin(Protocol):
         """The place of the batch's object number `index` (from 0)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class Spot(Struct, frozen=True, kw_only=True):
     """One object's place in a source."""
 
     document: int
@@ -35,8 +35,7 @@ class Spot:
     """Position in its List, where it was in one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedOrigin:
+class ListedOrigin(Struct, frozen=True, kw_only=True):
     """Every object's place is known beforehand: YAML, and small JSON."""
 
     source: str
@@ -48,8 +47,7 @@ class ListedOrigin:
         return Place(source=self.source, document=spot.document, line=spot.line, object=item)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkOrigin:
+class ChunkOrigin(Struct, frozen=True, kw_only=True):
     """A chunk of a large JSON list. Lines are counted when somebody asks, by reading the file again."""
 
     source: str

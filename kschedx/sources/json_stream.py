@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import RAWS, Batch, ChunkOrigin, ListedOrigin, Spot
@@ -47,8 +48,7 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ListHead:
+class _ListHead(Struct, frozen=True, kw_only=True):
     """The beginning of a list that can be cut."""
 
     prefix: bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import Raw, Struct
@@ -32,8 +31,7 @@ class ItemError(InputError):
     index: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flat:
+class Flat(Struct, frozen=True, kw_only=True):
     """The objects of a document."""
 
     items: bytes | memoryview

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
+from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch, ListedOrigin, Spot
@@ -109,8 +109,7 @@ def _first_line(document: Text) -> int:
     return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pieces:
+class _Pieces(Struct, frozen=True, kw_only=True):
     """A document that is a list, cut between its items.
 
     In block style an item begins with a dash at the list's indentation, and nothing inside of it does but a line of a

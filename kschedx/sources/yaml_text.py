@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from msgspec import Struct
+
 from kschedx.errors import InputError, Place
 from kschedx.sources import yaml_scalars
 
@@ -28,8 +30,7 @@ _SEPARATOR = re.compile(rb"---(?<![^\n]---)(.*)")
 _NOTHING = re.compile(rb"(?:[ \t]*(?:#.*)?\r?\n|%.*\n)*[ \t]*(?:#.*)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Struct, frozen=True, kw_only=True):
     """The text of one document of a file."""
 
     text: bytes
@@ -39,8 +40,7 @@ class Text:
     """The file's line that the text begins with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """What one document says."""
 
     value: Value
@@ -117,8 +117,7 @@ class _Open:
     """The line of each key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Anchor:
+class _Anchor(Struct, frozen=True, kw_only=True):
     value: Value
     nodes: int
     """How many nodes it stands for; 0 as long as it is open."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct, field
 
 from kschedx.api.types import Container, Node, Pod, PodSpec
 from kschedx.snapshot.snapshot import Snapshot
@@ -21,8 +21,7 @@ class Certainty(StrEnum):
     """This blocker goes; the title names those that remain."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """The object that a change is made to."""
 
     api_version: str
@@ -31,8 +30,7 @@ class Target:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """A JSON patch (RFC 6902) of an object, its deletion, or a new object."""
 
     target: Target
@@ -51,8 +49,7 @@ class Change:
         return {"target": target, "patch": list(self.patch)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
+class Fix(Struct, frozen=True, kw_only=True):
     """What would help. Only what was tried is told."""
 
     title: str
@@ -69,8 +66,7 @@ class Fix:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proposal:
+class Proposal(Struct, frozen=True, kw_only=True):
     """A cluster and a pod that differ from what is; what differs becomes the changes of a fix."""
 
     steps: tuple[str, ...] = ()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.quantity import Unit, format_quantity
@@ -159,8 +159,7 @@ def with_constraint(
 # --- ports
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostPort:
+class HostPort(Struct, frozen=True, kw_only=True):
     """A host port that a pod asks for."""
 
     port: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import IntEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.types import Node, Pod
 from kschedx.explain.fixes.model import Proposal
@@ -26,8 +28,7 @@ class Cost(IntEnum):
     NEW_NODE = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+class Remedy(Struct, frozen=True, kw_only=True):
     """A step from one proposal to another; several blockers on a node take several steps."""
 
     title: str
@@ -42,8 +43,7 @@ class Remedy:
         return replace(after, steps=(*proposal.steps, self.title), cost=max(proposal.cost, self.cost))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A node on which remedies are looked for."""
 
     cycle: Cycle

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -42,7 +41,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield Remedy(
             title=f"add a node like {place.node.name}",
             cost=Cost.NEW_NODE,
-            step=lambda proposal: dataclasses.replace(proposal, added=new),
+            step=lambda proposal: replace(proposal, added=new),
         )
 
 

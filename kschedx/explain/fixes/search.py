@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, product
 
 import numpy as np
-from msgspec.structs import replace as changed
+from msgspec.structs import replace
 
 from kschedx.explain.fixes.model import Certainty, Fix, Proposal
 from kschedx.explain.fixes.remedies import remedies
@@ -40,7 +39,7 @@ def find_fixes(framework: Framework, cycle: Cycle) -> tuple[Fix, ...]:
         names = ", ".join(gate.name for gate in cycle.pod.spec.scheduling_gates)
         if not names:
             return ()
-        pod = changed(cycle.pod, spec=changed(cycle.pod.spec, scheduling_gates=()))
+        pod = replace(cycle.pod, spec=replace(cycle.pod.spec, scheduling_gates=()))
         base = Proposal(steps=(f"remove scheduling gate {names}",), pod=pod)
         lifted = attempt(framework, cycle, base)
         if lifted.feasible:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.errors import UndecidableError
 from kschedx.explain.fixes.model import Proposal
@@ -14,8 +14,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """What a trial showed."""
 
     feasible: tuple[str, ...]

@@ -8,7 +8,8 @@ expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kschedx.framework.config.document import Plugins, PluginSet
 from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
@@ -24,8 +25,7 @@ _ORDER_OF_CHECKS = (
 """Upstream's order of the points, which decides what is reported first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """An enabled plugin, and where the configuration enables it (empty: by default)."""
 
     name: str
@@ -33,8 +33,7 @@ class Entry:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedSet:
+class MergedSet(Struct, frozen=True, kw_only=True):
     """A PluginSet with the defaults merged in."""
 
     enabled: tuple[Entry, ...] = ()
@@ -69,8 +68,7 @@ def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet
     return MergedSet(enabled=(*kept, *(entry for entry in entries if entry not in kept)), disabled=disabled)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expansion:
+class Expansion(Struct, frozen=True, kw_only=True):
     """The plugins of every point in order, and the weight of each score plugin, also of those that `score` disables."""
 
     points: Mapping[str, tuple[str, ...]]

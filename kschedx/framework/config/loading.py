@@ -7,8 +7,8 @@ pkg/scheduler/scheduler.go. kube-scheduler reports all errors at once; here the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError
@@ -76,8 +76,7 @@ def _decode(config: Mapping[str, object] | None, release: Release) -> Configurat
     return document if document.profiles else replace(document, profiles=(ProfileDocument(),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
+class _Draft(Struct, frozen=True, kw_only=True):
     """A profile with defaults, not yet expanded."""
 
     path: str

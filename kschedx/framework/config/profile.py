@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from kschedx.errors import ConfigError
 from kschedx.framework.args import InTreeArgs, PluginArgs
@@ -14,8 +15,7 @@ from kschedx.framework.config.refusals import nearest_or_all, shown
 A = TypeVar("A", bound=InTreeArgs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Struct, frozen=True, kw_only=True):
     """How pods of one `spec.schedulerName` are scheduled."""
 
     scheduler_name: str
@@ -35,8 +35,7 @@ class Profile:
         return args
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerConfig:
+class SchedulerConfig(Struct, frozen=True, kw_only=True):
     profiles: tuple[Profile, ...]
     percentage_of_nodes_to_score: int
     parallelism: int

@@ -7,10 +7,10 @@ default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.selectors import Selector, compile_selector
 from kschedx.api.types import PodDisruptionBudget
@@ -20,8 +20,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PotentialVictims:
+class PotentialVictims(Struct, frozen=True, kw_only=True):
     """Every pod of lower priority on some nodes, node by node: those of `index` i are `start[i]` to `start[i + 1]`.
 
     On a node, the pods whose eviction a disruption budget forbids come first, then the others, each with the most

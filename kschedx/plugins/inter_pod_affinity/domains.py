@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable, PodRows
@@ -19,8 +19,7 @@ def present(column: Column[str | None]) -> BoolArray:
     return has_label
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainSums:
+class DomainSums(Struct, frozen=True, kw_only=True):
     """What pods weigh in the domains of some topology keys.
 
     Each node stands in its own world, so a sum is kept per node, not per domain: two nodes of one domain can differ

@@ -6,9 +6,10 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.types import Labels, Pod
 from kschedx.framework.state import StateKey
@@ -18,8 +19,7 @@ from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterState:
+class FilterState(Struct, frozen=True, kw_only=True):
     """The counts behind the three rules. Pods that wait are in the (pod,) arrays too: they may be added."""
 
     affinity_terms: tuple[AffinityTerm, ...]

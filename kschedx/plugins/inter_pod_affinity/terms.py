@@ -7,10 +7,11 @@ pkg/scheduler/framework/types.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.field_errors import aggregate
 from kschedx.api.selectors import Operator, Requirement, Selector, compile_selector
@@ -22,8 +23,7 @@ from kschedx.snapshot.pods import PodTable
 NO_LABELS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffinityTerm:
+class AffinityTerm(Struct, frozen=True, kw_only=True):
     """One term of podAffinity or podAntiAffinity, compiled."""
 
     index: int
@@ -89,8 +89,7 @@ def _text(requirement: Requirement) -> str:
             return str(requirement)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodTerms:
+class PodTerms(Struct, frozen=True, kw_only=True):
     """All affinity terms of a pod."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.csi_translation import (
     TranslationError,
@@ -26,8 +26,7 @@ _UNBOUND = "<unbound>"
 """Stands for the random prefix that upstream gives to the handles of volumes that do not exist yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachable:
+class Attachable(Struct, frozen=True, kw_only=True):
     """A volume that counts against its driver's limit, once per node."""
 
     name: str
@@ -127,8 +126,7 @@ def _named(driver: str, handle: str, claim: PersistentVolumeClaim) -> Attachable
     return Attachable(name=f"{driver}/{handle}", driver=driver, title=claim.key) if driver and handle else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attached:
+class Attached(Struct, frozen=True, kw_only=True):
     """Volumes on nodes: `volumes[i]` is on the node of the cluster's row `nodes[i]`. Pairs can repeat."""
 
     nodes: IntArray

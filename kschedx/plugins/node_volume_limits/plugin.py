@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.storage import CSINode
 from kschedx.api.types import Pod
@@ -37,8 +37,7 @@ REASON = "node(s) exceed max volume count"
 _NO_LIMIT = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Count:
+class _Count(Struct, frozen=True, kw_only=True):
     """One driver's volumes on the nodes of a table; arrays are (node,)."""
 
     driver: str

@@ -6,10 +6,11 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.selectors import Selector, compile_selector, required_node_affinity, selector_from_set
 from kschedx.api.tolerations import DO_NOT_SCHEDULE as NO_SCHEDULE_EFFECTS
@@ -37,8 +38,7 @@ SYSTEM_DEFAULTS = (
 """What a pod without constraints gets, unless the profile lists others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constraint:
+class Constraint(Struct, frozen=True, kw_only=True):
     """A constraint with its selector compiled and everything that it leaves out filled in."""
 
     index: int

@@ -6,11 +6,12 @@ the minimum over the other domains here: only the node's own domain can change i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.types import Pod
 from kschedx.findings import DomainCount, Finding, TopologyLabelMissing, TopologySpreadSkew
@@ -28,8 +29,7 @@ NO_DOMAIN = 2**31 - 1
 SHOWN_DOMAINS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spread:
+class Spread(Struct, frozen=True, kw_only=True, dict=True):
     """The pods that match one constraint, by domain, and what a what-if has changed on single nodes.
 
     A domain is a value of the topology key, and its number the value's code in `domains`. (node,) arrays are over the
@@ -115,8 +115,7 @@ class Spread:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpreadOnNodes:
+class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
     """One constraint on some nodes, each in its own world; all arrays are (node,) over those."""
 
     spread: Spread

@@ -6,10 +6,10 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.types import Pod
 from kschedx.framework.interface import MAX_NODE_SCORE
@@ -25,8 +25,7 @@ from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoftSpread:
+class SoftSpread(Struct, frozen=True, kw_only=True):
     """One constraint's part of the score; arrays are (node,) over the whole cluster."""
 
     constraint: Constraint
@@ -42,8 +41,7 @@ class SoftSpread:
         return np.where(self.labelled[rows], cost, 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoftSpreads:
+class SoftSpreads(Struct, frozen=True, kw_only=True):
     """All soft constraints of a pod."""
 
     spreads: tuple[SoftSpread, ...]

@@ -6,11 +6,11 @@ None of it depends on the pods that run on a node, so it is settled once per cyc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntFlag
 from functools import cached_property, partial
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.csi_translation import InTreePlugin, TranslationError, plugin_of_volume, translated
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -48,8 +48,7 @@ class Conflict(IntFlag):
     """A claim is bound to a volume that does not exist."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bound:
+class _Bound(Struct, frozen=True, kw_only=True):
     """A bound claim's volume against all nodes; arrays are (node,)."""
 
     claim: PersistentVolumeClaim
@@ -175,14 +174,14 @@ class Binding:
         no_topology, no_space = one.no_topology, one.no_space & ~one.no_topology
 
         def outside(node: int) -> tuple[Finding, ...]:
-            topology = allowed_topologies(one.storage_class)
             found = self._unmatched(one, search, node)
-            if not one.storage_class.can_provision or topology is None:
+            if found and not one.storage_class.can_provision:
                 return found
+            topology = allowed_topologies(one.storage_class)
             mismatch = ProvisioningTopologyMismatch(
                 claim=claim_facts(one.claim),
                 provisioner=one.storage_class.provisioner,
-                terms=term_matches(topology, self._labels(node)),
+                terms=() if topology is None else term_matches(topology, self._labels(node)),
             )
             return (*found, mismatch)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kschedx.api.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
 from kschedx.api.types import Pod, Volume
@@ -14,8 +14,7 @@ from kschedx.snapshot.storage import Storage
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodClaims:
+class PodClaims(Struct, frozen=True, kw_only=True):
     """A pod's claims in the order of its volumes; a claim that two volumes name is there twice."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()

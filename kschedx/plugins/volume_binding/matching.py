@@ -7,10 +7,10 @@ smallest that fits and that the node can reach; what one claim took is gone for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.selectors import NodeSelector, Selector, compile_selector
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
@@ -189,8 +189,7 @@ def _reach(selector: NodeSelector | None) -> str:
 # --- the nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matches:
+class Matches(Struct, frozen=True, kw_only=True):
     """What each claim takes on each node: `choices[i]` is (node,), a position in `volumes` or NO_VOLUME."""
 
     searches: tuple[Search, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, compile_selector
 from kschedx.api.storage import STORAGE, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
@@ -22,8 +22,7 @@ NO_CAPACITY = -2
 _MOST_CAPACITIES = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Provision:
+class Provision(Struct, frozen=True, kw_only=True, dict=True):
     """What making a volume for a claim takes. All arrays are (node,)."""
 
     claim: PersistentVolumeClaim
@@ -41,7 +40,8 @@ class Provision:
     @property
     def no_topology(self) -> BoolArray:
         """Nodes where the class cannot make a volume."""
-        return self.needed & ~self.in_topology if self.storage_class.can_provision else self.needed
+        inside = self.in_topology if self.storage_class.can_provision else np.zeros_like(self.needed)
+        return np.logical_and(self.needed, ~inside)
 
     @property
     def no_space(self) -> BoolArray:

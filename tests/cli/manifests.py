@@ -1,0 +1,37 @@
+"""Manifests on disk, as a user would have them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.builders import Manifest, node, pod
+
+NODE = node("node-01", allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"})
+POD = pod("web-0", namespace="shop", spec={"containers": [{"name": "web", "resources": {"requests": {"cpu": "1"}}}]})
+BIG_POD = pod("big-0", namespace="shop", spec={"containers": [{"name": "big", "resources": {"requests": {"cpu": "9"}}}]})
+
+
+def changed(manifest: Manifest, path: str, value: object) -> Manifest:
+    """The manifest with the value at a path of keys and indexes: `spec.containers.0.image`."""
+    result = copy.deepcopy(manifest)
+    at: Any = result
+    *parents, last = path.split(".")
+    for key in parents:
+        at = at[int(key)] if isinstance(at, list) else at.setdefault(key, {})
+    at[int(last) if isinstance(at, list) else last] = value
+    return result
+
+
+def write(folder: Path, *manifests: Manifest, name: str = "cluster.yaml") -> Path:
+    """A YAML file with a document for each manifest; JSON is YAML."""
+    path = folder / name
+    path.write_text("\n---\n".join(json.dumps(one, indent=1) for one in manifests), encoding="utf-8")
+    return path
+
+
+def configuration(*profiles: Manifest) -> Manifest:
+    version = "kubescheduler.config.k8s.io/v1"
+    return {"apiVersion": version, "kind": "KubeSchedulerConfiguration", "profiles": list(profiles)}

@@ -1,0 +1,220 @@
+"""Bad input is refused in one clear line: the place, what was found, the nearest valid thing; exit code 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, pod
+from tests.cli.manifests import NODE, POD, changed, configuration, write
+from tests.command import Ran, kschedx
+
+CPU = "spec.containers.0.resources.requests.cpu"
+TERM = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "in", "values": ["web"]}]}, "topologyKey": "zone"}
+BAD_SELECTOR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Files of a folder, the command's arguments there, and all that its one line has to say."""
+
+    name: str
+    says: tuple[str, ...]
+    arguments: tuple[str, ...] = ("why", "pod.yaml", "-s", "cluster.yaml")
+    cluster: str | tuple[Manifest, ...] = (NODE,)
+    pod: str | tuple[Manifest, ...] = (POD,)
+    config: str | tuple[Manifest, ...] = ()
+
+    def run(self, folder: Path) -> Ran:
+        for name, content in (("cluster.yaml", self.cluster), ("pod.yaml", self.pod), ("config.yaml", self.config)):
+            if isinstance(content, str):
+                (folder / name).write_text(content, encoding="utf-8")
+            else:
+                write(folder, *content, name=name)
+        config = ("--config", "config.yaml") if self.config else ()
+        return kschedx(*self.arguments, *config, cwd=folder)
+
+
+FILES = [
+    Bad("a missing snapshot", ("clustr.yaml", "no such file", '"cluster.yaml"'), ("why", "pod.yaml", "-s", "clustr.yaml")),
+    Bad("a missing pod file", ("pot.yaml", "no such file", '"pod.yaml"'), ("why", "pot.yaml", "-s", "cluster.yaml")),
+    Bad("no snapshot", ("--snapshot",), ("why", "pod.yaml")),
+    Bad("an empty snapshot", ("cluster.yaml", "holds no objects"), cluster=""),
+    Bad("an empty folder", ("empty", "without manifests", "*.yaml"), ("why", "pod.yaml", "-s", "empty")),
+    Bad("standard input twice", ("standard input",), ("why", "-", "-s", "-")),
+    Bad("broken YAML", ("cluster.yaml:2", "not valid YAML"), cluster="kind: Node\n  name: [\n"),
+    Bad("broken JSON", ("cluster.yaml:2", "not valid JSON"), cluster='{"kind": "Node",\n "metadata": }'),
+    Bad("JSON that ends early", ("cluster.yaml", "not valid JSON"), cluster='{"kind": "Node", "metadata": {'),
+    Bad("a key twice", ("cluster.yaml:2", '"kind"', "line 1"), cluster="kind: Node\nkind: Pod\n"),
+    Bad("a list of nothing", ("cluster.yaml",), cluster="- 1\n- 2\n"),
+    Bad("a table of kubectl's", ("cluster.yaml", "kubectl"), cluster="NAME    STATUS   AGE\nnode-01   Ready   3d\n"),
+    Bad("a Compose file", ("cluster.yaml", "Docker Compose"), cluster="services:\n  web:\n    image: x\n"),
+    Bad("a Helm template", ("cluster.yaml:1", "helm template"), cluster="{{- if .Values.x }}\nkind: Pod\n{{- end }}\n"),
+    Bad("a Terraform file", ("cluster.yaml", "Terraform"), cluster='resource "x" "y" {\n  a = 1\n}\n'),
+    Bad("binary data", ("cluster.yaml", "binary data"), cluster="\0\1\2"),
+]
+
+OBJECTS = [
+    Bad(
+        "an unknown kind",
+        ("cluster.yaml", "document 2", "kind", '"Podd"', 'did you mean "Pod"?'),
+        cluster=(NODE, {"apiVersion": "v1", "kind": "Podd", "metadata": {"name": "x"}}),
+    ),
+    Bad(
+        "a kind in the wrong group",
+        ("cluster.yaml", '"Deployment"', "apps"),
+        cluster=(NODE, {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "x"}}),
+    ),
+    Bad("no kind", ("cluster.yaml", "kind"), cluster=(NODE, {"metadata": {"name": "x"}})),
+    Bad(
+        "a bad quantity of a pod",
+        ("cluster.yaml", "Pod shop/web-0", ": spec.containers[0].resources.requests[cpu]", "1 core"),
+        cluster=(NODE, changed(POD, CPU, "1 core")),
+    ),
+    Bad(
+        "a bad quantity of a node",
+        ("cluster.yaml", "Node node-01", ": status.allocatable[memory]", "8GiB", "8Gi"),
+        cluster=(changed(NODE, "status.allocatable.memory", "8GiB"),),
+    ),
+    Bad(
+        "a bad quantity of the pod to explain",
+        ("pod.yaml", "Pod web-0", ": spec.containers[0].resources.requests[cpu]", "1 core"),
+        pod=(changed(POD, CPU, "1 core"),),
+    ),
+    Bad(
+        "a selector that the API server refuses",
+        ("pod.yaml", "Pod web-0", "labelSelector.matchExpressions[0].operator", '"in"'),
+        pod=(changed(POD, "spec.affinity", BAD_SELECTOR),),
+    ),
+    Bad(
+        "a number where a text belongs",
+        ("cluster.yaml", "Pod shop/web-0", "spec.nodeName"),
+        cluster=(NODE, changed(POD, "spec.nodeName", 7)),
+    ),
+    Bad("two pods of a name", ("cluster.yaml", "Pod shop/web-0", "already one"), cluster=(NODE, POD, POD)),
+    Bad(
+        "one object in two files",
+        ("cluster.yaml", "Node node-01", "already one"),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "-s", "cluster.yaml"),
+    ),
+    Bad(
+        "a pod on a node that is not there",
+        ("cluster.yaml", ": spec.nodeName", '"node-1"', 'did you mean "node-01"?'),
+        cluster=(NODE, changed(POD, "spec.nodeName", "node-1")),
+    ),
+    Bad("a cluster without nodes", ("cluster.yaml", "without nodes", "1 Pod"), cluster=(pod("other"),)),
+]
+
+CONFIGURATION = [
+    Bad(
+        "an unknown scheduler name",
+        ("pod.yaml", "Pod shop/web-0", "spec.schedulerName", 'did you mean "default-scheduler"?'),
+        pod=(changed(POD, "spec.schedulerName", "default-schedular"),),
+    ),
+    Bad("an unknown profile", ('"batch"', "default-scheduler"), ("why", "pod.yaml", "-s", "cluster.yaml", "--profile", "batch")),
+    Bad(
+        "an unknown plugin",
+        ("config.yaml: profiles[0].plugins.score.enabled[0].name", 'did you mean "NodeResourcesFit"?'),
+        config=(configuration({"plugins": {"score": {"enabled": [{"name": "NodeResourceFit"}]}}}),),
+    ),
+    Bad(
+        "a weight of zero",
+        ("config.yaml", "profiles[0].plugins.score.enabled[0].weight", "zero"),
+        config=(configuration({"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 0}]}}}),),
+    ),
+    Bad(
+        "arguments out of range",
+        ("config.yaml: profiles[0].pluginConfig[0].args.hardPodAffinityWeight", "101"),
+        config=(configuration({"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]}),),
+    ),
+    Bad("a configuration that is none", ("config.yaml", "KubeSchedulerConfiguration", "Node"), config=(NODE,)),
+    Bad("an old configuration", ("config.yaml: apiVersion", "v1"), config=(configuration() | {"apiVersion": "x/v1beta3"},)),
+    Bad("an unknown release", ('"1.2"', "1.36"), ("why", "pod.yaml", "-s", "cluster.yaml", "--kube-version", "1.2")),
+    Bad(
+        "an unknown feature gate",
+        ('"MatchLabelKeysInPodTopologySpred"', "MatchLabelKeysInPodTopologySpread"),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "--feature-gate", "MatchLabelKeysInPodTopologySpred=true"),
+    ),
+    Bad("half a feature gate", ('"Foo"', "NAME=true"), ("why", "pod.yaml", "-s", "cluster.yaml", "--feature-gate", "Foo")),
+]
+
+IN_SHOP = ("-s", "cluster.yaml", "-n", "shop")
+TARGETS = [
+    Bad("an unknown pod", ('"web0"', 'did you mean "web-0"?'), ("why", "pod/web0", *IN_SHOP), cluster=(NODE, POD)),
+    Bad("a bare name", ('"web0"', 'did you mean "web-0"?'), ("why", "web0", *IN_SHOP), cluster=(NODE, POD)),
+    Bad("another namespace", ("-n shop",), ("why", "pod/web-0", "-s", "cluster.yaml"), cluster=(NODE, POD)),
+    Bad(
+        "an unknown namespace",
+        ('there is no namespace "shopp"', 'did you mean "shop"?'),
+        ("why", "pod/web-1", "-n", "shopp", "-s", "cluster.yaml"),
+        cluster=(NODE, POD),
+    ),
+    Bad("an unknown workload", ("Deployment", '"web"'), ("why", "deploy/web", *IN_SHOP), cluster=(NODE, POD)),
+    Bad("-n against the manifest", ("pod.yaml", '"shop"', '"web"'), ("why", "pod.yaml", "-s", "cluster.yaml", "-n", "web")),
+    Bad("a file without a pod", ("cluster.yaml", "no pod", "Node"), ("why", "cluster.yaml", "-s", "cluster.yaml")),
+    Bad("a file with two pods", ("pod.yaml", "2 pods", "pod/web-0"), pod=(POD, pod("web-1"))),
+    Bad(
+        "an unknown node",
+        ('"node-1"', 'did you mean "node-01"?'),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "--node", "node-1"),
+    ),
+    Bad("--nodes of one", ('"node-01"', "all", "--node"), ("why", "pod.yaml", "-s", "cluster.yaml", "--nodes", "node-01")),
+]
+
+
+def check(bad: Bad, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    ran = bad.run(folder)
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.err.splitlines()
+    assert line.startswith("error: ")
+    assert not [part for part in bad.says if part not in line], line
+
+
+@pytest.mark.parametrize("bad", FILES, ids=lambda bad: bad.name)
+def test_a_file_that_cannot_be_read(bad: Bad, tmp_path: Path) -> None:
+    check(bad, tmp_path)
+
+
+@pytest.mark.parametrize("bad", OBJECTS, ids=lambda bad: bad.name)
+def test_an_object_that_cannot_be_used(bad: Bad, tmp_path: Path) -> None:
+    check(bad, tmp_path)
+
+
+@pytest.mark.parametrize("bad", CONFIGURATION, ids=lambda bad: bad.name)
+def test_a_configuration_that_cannot_be_used(bad: Bad, tmp_path: Path) -> None:
+    check(bad, tmp_path)
+
+
+@pytest.mark.parametrize("bad", TARGETS, ids=lambda bad: bad.name)
+def test_a_target_that_does_not_exist(bad: Bad, tmp_path: Path) -> None:
+    check(bad, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("whi",), "Did you mean 'why'?"),
+        (("why", "--snapshott", "x"), "--snapshot"),
+        (("why", "x", "-o", "jason"), "'json'"),
+        (("why", "x", "-s"), "-s"),
+        (("completion", "tcsh"), "'bash'"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_line_that_cannot_be_read(arguments: tuple[str, ...], says: str) -> None:
+    ran = kschedx(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    line, see = ran.err.splitlines()
+    assert says in line
+    assert see.startswith("See 'kschedx")
+    assert "Value error" not in line
+
+
+@pytest.mark.parametrize("arguments", [(), ("why",), ("completion",)], ids=["kschedx", "why", "completion"])
+def test_a_command_without_arguments_shows_its_help(arguments: tuple[str, ...]) -> None:
+    ran = kschedx(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: kschedx")

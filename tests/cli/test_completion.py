@@ -1,0 +1,122 @@
+"""What the shells are offered, and the scripts that ask for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kschedx.cli.shells import Shell, script
+from tests.builders import node, pod
+from tests.cli.manifests import write
+from tests.command import ROOT, kschedx
+from tests.conftest import Golden
+
+CLUSTER = "fixtures/zone-full/cluster"
+BIN = Path(sys.executable).parent
+
+
+def offered(*words: str, cwd: Path = ROOT) -> list[str]:
+    """What a shell is told for `kschedx WORDS`, the last of which is being typed."""
+    typed = ["kschedx", *words]
+    asked = {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "_KSCHEDX_COMPLETE": "complete_bash",
+        "COMP_WORDS": "\n".join(typed),
+        "COMP_CWORD": str(len(words)),
+    }
+    ran = subprocess.run(["kschedx"], env=asked, capture_output=True, text=True, check=False, cwd=cwd)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize("shell", Shell)
+def test_the_files_are_what_the_command_prints(shell: Shell, golden: Golden) -> None:
+    printed = kschedx("completion", str(shell))
+    assert (printed.code, printed.err) == (0, "")
+    golden.check(ROOT / "completions" / shell.file, printed.out)
+
+
+def test_there_is_a_file_for_every_shell_and_no_other() -> None:
+    assert {path.name for path in (ROOT / "completions").iterdir()} == {shell.file for shell in Shell}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([""], ["why", "reason", "completion"]),
+        (["why", "-s", CLUSTER, "-n", "pay"], ["payments"]),
+        (["why", "-s", CLUSTER, "--node", "gke-prod-euw4-general-a6794389-2"], ["gke-prod-euw4-general-a6794389-2vkf"]),
+        (["why", "-s", CLUSTER, "--node", "nope"], []),
+        (["why", "-o", "js"], ["json"]),
+        (["why", "--kube"], ["--kube-version"]),
+        (["why", "-s", "missing.yaml", "--node", ""], []),
+        (["why", "-s", "README.md", "--node", ""], []),
+        (["why", "-s", "-", "--node", ""], []),
+        (["why", "--node", ""], []),
+        (["reason", "insufficient-r"], ["insufficient-resource"]),
+        (["reason", "NodeResourcesF"], ["NodeResourcesFit"]),
+        (["completion", "z"], ["zsh"]),
+        (["nope", "x", ""], []),
+    ],
+    ids=" ".join,
+)
+def test_what_is_offered(words: list[str], expected: list[str]) -> None:
+    assert offered(*words) == expected
+
+
+def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path) -> None:
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+    cluster = write(tmp_path, node("a"), pod("web-0", namespace="shop"), pod("web-1"), deployment)
+    assert offered("why", "-s", str(cluster), "-n", "shop", "") == ["deploy/web", "pod/web-0"]
+    assert offered("why", "-s", str(cluster), "pod/") == ["pod/web-1"]
+
+
+def test_a_name_that_a_shell_might_run_is_not_offered(tmp_path: Path) -> None:
+    names = ["web-0", "$(touch owned)", "`id`", "a b", "a;b", "'", '"', "\x1b[31m", "-rf", "*", "a\\b", "a\nb", "a:b"]
+    cluster = write(tmp_path, *map(node, names), *(pod(name) for name in names))
+    assert offered("why", "-s", str(cluster), "--node", "") == ["web-0"]
+    assert offered("why", "-s", str(cluster), "") == ["pod/web-0"]
+
+
+def test_a_huge_snapshot_does_not_keep_the_shell_waiting(tmp_path: Path) -> None:
+    huge = tmp_path / "huge.json"
+    with huge.open("wb") as file:
+        file.truncate(1 << 30)
+    start = time.monotonic()
+    assert offered("why", "-s", str(huge), "--node", "") == []
+    assert time.monotonic() - start < 5
+
+
+BASH = r"""
+source completions/kschedx.bash
+COMP_WORDS=({words})
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+_kschedx_completion kschedx
+printf '%s\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [f"kschedx why -s {CLUSTER} -n pay", f"kschedx why --snapshot = {CLUSTER} --namespace = pay"],
+    ids=["short", "as bash splits --option=value"],
+)
+def test_bash_completes(words: str) -> None:
+    bash = shutil.which("bash")
+    assert bash
+    env = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": "/"}
+    ran = subprocess.run(
+        [bash, "--norc", "-c", BASH.format(words=words)], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ran.stdout.split(), ran.stderr) == (["payments"], "")
+
+
+@pytest.mark.parametrize("shell", Shell)
+def test_nothing_that_kschedx_prints_is_evaluated(shell: Shell) -> None:
+    assert "eval" not in script(shell)

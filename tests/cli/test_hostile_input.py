@@ -1,0 +1,81 @@
+"""What comes from a cluster is shown, never obeyed: markup, terminal escapes, anything that a shell would run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import node, pod
+from tests.cli.manifests import NODE, write
+from tests.command import kschedx
+
+RED = "\x1b[31mred\x1b[0m"
+HOSTILE = {
+    "an escape": (RED, r"\x1b[31mred\x1b[0m"),
+    "a one-byte escape": ("\x9b2J", r"\x9b2J"),
+    "a bell": ("a\ab", r"a\x07b"),
+    "a new line": ("a\nb", r"a\nb"),
+    "a return": ("a\rb", r"a\rb"),
+    "a turned line": ("a\u202eb", r"a\u202eb"),
+    "rich markup": ("[bold red]x[/]", "[bold red]x[/]"),
+    "a rich link": ("[link=https://example.com]x[/link]", "[link=https://example.com]x[/link]"),
+    "an emoji code": (":smiley:", ":smiley:"),
+    "a percent": ("%s%n%(x)s{0}{x}", "%s%n%(x)s{0}{x}"),
+}
+SCREENS = ((), ("-o", "wide"), ("--nodes", "all"))
+
+each = pytest.mark.parametrize(("raw", "shown"), HOSTILE.values(), ids=HOSTILE)
+
+
+def obeyed(text: str) -> list[str]:
+    """The characters of an output that a terminal would act on."""
+    return [c for c in text if c != "\n" and (c < " " or "\x7f" <= c < "\xa0" or c in "\u202a\u202b\u202c\u202d\u202e\u2028\u2029")]
+
+
+@each
+def test_a_hostile_node_is_shown_as_it_is(raw: str, shown: str, tmp_path: Path) -> None:
+    cluster = write(tmp_path, node(raw, taints=["x:NoSchedule"]), node("b"))
+    told = [kschedx("why", write(tmp_path, pod("p"), name="pod.yaml"), "-s", cluster, *screen).out for screen in SCREENS]
+    assert not [obeyed(text) for text in told if obeyed(text)]
+    assert all(shown in text for text in told[1:])
+
+
+@each
+def test_a_hostile_pod_and_label_are_shown_as_they_are(raw: str, shown: str, tmp_path: Path) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": raw}}, "topologyKey": "zone"}
+    keeps_away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    holder = pod(raw, labels={"app": raw}, on="a", affinity=keeps_away)
+    cluster = write(tmp_path, node("a", labels={"zone": raw}), holder, pod("new", labels={"app": raw}))
+    told = kschedx("why", "pod/new", "-s", cluster, "--node", "a")
+    assert told.code == 1
+    assert not obeyed(told.out)
+    assert shown in told.out
+
+
+@each
+def test_a_hostile_error_is_one_line(raw: str, shown: str, tmp_path: Path) -> None:
+    twice = pod(raw)
+    ran = kschedx("why", write(tmp_path, pod("p"), name="pod.yaml"), "-s", write(tmp_path, NODE, twice, twice))
+    assert ran.code == 2
+    (line,) = ran.err.splitlines()
+    assert not obeyed(ran.err)
+    assert shown in line
+
+
+@each
+def test_a_hostile_argument_is_shown_as_it_is(raw: str, shown: str, tmp_path: Path) -> None:
+    cluster = write(tmp_path, NODE)
+    for arguments in (("why", raw, "-s", cluster), ("why", "x", "-s", raw), ("why", "x", "-o", raw), (raw,)):
+        ran = kschedx(*arguments)
+        assert ran.code == 2
+        assert not obeyed(ran.err)
+
+
+@each
+def test_machines_get_the_true_text_and_terminals_no_escape(raw: str, shown: str, tmp_path: Path) -> None:
+    files = (write(tmp_path, pod("p"), name="pod.yaml"), "-s", write(tmp_path, node(raw), name="cluster.yaml"))
+    printed = kschedx("why", *files, "-o", "json").out
+    assert json.loads(printed)["bestNodes"] == [raw]
+    assert not set(obeyed(printed)) - set("\u202e")

@@ -1,0 +1,180 @@
+"""`kschedx why`: where its pod and its cluster come from, what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kschedx as library
+from tests.builders import Manifest, node, pod
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, configuration, write
+from tests.command import kschedx
+
+CLAIMING = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
+GATED = changed(POD, "spec.schedulingGates", [{"name": "acme.io/quota"}])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code"), [(POD, 0), (BIG_POD, 1), (GATED, 1), (CLAIMING, 3)], ids=["fits", "too big", "gated", "devices"]
+)
+@pytest.mark.parametrize("output", [(), ("-o", "wide"), ("-o", "json"), ("-o", "yaml"), ("-o", "name")], ids=" ".join)
+def test_the_exit_code_is_the_answer(manifest: Manifest, code: int, output: tuple[str, ...], tmp_path: Path) -> None:
+    ran = kschedx("why", write(tmp_path, manifest, name="pod.yaml"), "-s", write(tmp_path, NODE), *output)
+    assert ran.code == code
+    assert bool(ran.err) == (code == 3)
+
+
+def test_what_cannot_be_decided_is_said_in_a_line(tmp_path: Path) -> None:
+    ran = kschedx("why", write(tmp_path, CLAIMING, name="pod.yaml"), "-s", write(tmp_path, NODE))
+    (line,) = ran.err.splitlines()
+    assert ran.out == ""
+    assert "shop/web-0" in line
+    assert "devices" in line
+
+
+def named(*arguments: str | Path, stdin: str = "") -> str:
+    """The pod that a command explains."""
+    ran = kschedx("why", *arguments, "-o", "json", stdin=stdin)
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)["pod"]
+    return f"{told['namespace']}/{told['name']}"
+
+
+@pytest.mark.parametrize("target", ["pod/web-0", "po/web-0", "pods/web-0", "web-0"])
+def test_a_pod_of_the_snapshot(target: str, tmp_path: Path) -> None:
+    assert named(target, "-n", "shop", "-s", write(tmp_path, NODE, POD)) == "shop/web-0"
+
+
+def test_a_pod_by_namespace_and_name(tmp_path: Path) -> None:
+    assert named("shop/web-0", "-s", write(tmp_path, NODE, POD)) == "shop/web-0"
+
+
+def test_a_manifest_without_a_namespace_is_in_the_one_named(tmp_path: Path) -> None:
+    bare = changed(POD, "metadata", {"name": "web-0"})
+    path = write(tmp_path, bare, name="pod.yaml")
+    cluster = write(tmp_path, NODE)
+    assert named(path, "-s", cluster) == "default/web-0"
+    assert named(path, "-n", "shop", "-s", cluster) == "shop/web-0"
+
+
+def test_standard_input_as_the_pod(tmp_path: Path) -> None:
+    assert named("-", "-s", write(tmp_path, NODE), stdin=json.dumps(POD)) == "shop/web-0"
+
+
+def test_standard_input_as_the_cluster(tmp_path: Path) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD]}
+    assert named("pod/web-0", "-n", "shop", "-s", "-", stdin=json.dumps(listed)) == "shop/web-0"
+
+
+def test_several_snapshots_are_one_cluster(tmp_path: Path) -> None:
+    files = [write(tmp_path, one, name=name) for name, one in (("a.yaml", NODE), ("b.json", node("node-02")))]
+    ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", files[0], "-s", files[1], "-o", "json")
+    assert sorted(json.loads(ran.out)["filter"]["nodes"]) == ["node-01", "node-02"]
+
+
+WORKLOADS = {
+    "deploy": ("apps/v1", "Deployment"),
+    "rs": ("apps/v1", "ReplicaSet"),
+    "sts": ("apps/v1", "StatefulSet"),
+    "ds": ("apps/v1", "DaemonSet"),
+    "job": ("batch/v1", "Job"),
+    "rc": ("v1", "ReplicationController"),
+}
+
+
+@pytest.mark.parametrize("short", WORKLOADS)
+def test_the_pod_that_a_workload_makes(short: str, tmp_path: Path) -> None:
+    version, kind = WORKLOADS[short]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    workload = {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
+    cluster = write(tmp_path, NODE, workload)
+    for spelled in (f"{short}/web", f"{kind}/web", f"{kind.lower()}s/web"):
+        assert named(spelled, "-n", "shop", "-s", cluster).startswith("shop/web")
+    assert named(write(tmp_path, workload, name="workload.yaml"), "-s", cluster).startswith("shop/web")
+
+
+def test_a_running_pod_is_explained_without_itself(tmp_path: Path) -> None:
+    """It takes all of the node: with itself in the way it would not fit."""
+    running = changed(changed(POD, "spec.containers.0.resources.requests.cpu", "4"), "spec.nodeName", "node-01")
+    ran = kschedx("why", "pod/web-0", "-n", "shop", "-s", write(tmp_path, NODE, running), "-o", "name")
+    assert (ran.code, ran.out) == (0, "node/node-01\n")
+
+
+def test_the_profile_is_the_one_named(tmp_path: Path) -> None:
+    packing = {"schedulerName": "packing", "plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
+    config = write(tmp_path, configuration({"schedulerName": "default-scheduler"}, packing), name="config.yaml")
+    files = (write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, NODE), "--config", config, "-o", "json")
+    plain, packed = (json.loads(kschedx("why", *files, *more).out) for more in ((), ("--profile", "packing")))
+    assert plain["profile"]["schedulerName"] == "default-scheduler"
+    assert packed["profile"]["schedulerName"] == "packing"
+    names = [{plugin["name"] for plugin in one["profile"]["extensionPoints"]["score"]} for one in (plain, packed)]
+    assert names[0] - names[1] == {"ImageLocality"}
+
+
+def test_a_nodes_whole_story_names_it_and_no_other(tmp_path: Path) -> None:
+    cluster = write(tmp_path, NODE, node("node-02"), node("node-03"))
+    files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
+    told = kschedx("why", *files, "--node", "node-01").out
+    assert "node-01" in told
+    assert "node-03" not in told
+    both = kschedx("why", *files, "--node", "node-01", "--node", "node-02").out
+    assert both.index("node-01") < both.index("node-02")
+
+
+def test_nodes_all_has_a_row_for_every_node(tmp_path: Path) -> None:
+    names = [f"node-{number:02}" for number in range(60)]
+    ran = kschedx("why", write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, *map(node, names)), "--nodes", "all")
+    assert not [name for name in names if name not in ran.out]
+
+
+def test_orphans_can_be_put_up_with(tmp_path: Path) -> None:
+    cluster = write(tmp_path, NODE, pod("lost", on="gone"))
+    files = (write(tmp_path, POD, name="pod.yaml"), "-s", cluster)
+    assert kschedx("why", *files).code == 2
+    assert kschedx("why", *files, "--ignore-orphans").code == 0
+
+
+def test_the_version_is_printed() -> None:
+    assert kschedx("--version").out == f"kschedx {library.__version__}\n"
+
+
+# --- colour
+
+ESCAPE = "\x1b["
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+    ids=["a pipe", "forced", "forbidden"],
+)
+def test_colour_is_for_those_who_want_it(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
+    files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, NODE))
+    assert (ESCAPE in kschedx("why", *files, env=env).out) == coloured
+
+
+# --- processes
+
+
+def process(*arguments: str | Path, more: str = "") -> subprocess.CompletedProcess[bytes]:
+    words = " ".join(f"'{word}'" for word in (Path(sys.executable).parent / "kschedx", *arguments))
+    return subprocess.run(["bash", "-o", "pipefail", "-c", f"{words} {more}"], capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("output", ["wide", "json"])
+def test_a_reader_that_goes_away_is_no_error(output: str, tmp_path: Path) -> None:
+    cluster = write(tmp_path, *(node(f"node-{number}") for number in range(400)))
+    files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
+    ran = process("why", *files, "-o", output, more="| head -c 10")
+    assert (len(ran.stdout), ran.stderr) == (10, b"")
+
+
+def test_the_command_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
+    files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, NODE))
+    ran, here = process("why", *files), kschedx("why", *files)
+    assert (ran.returncode, ran.stdout.decode(), ran.stderr.decode()) == (here.code, here.out, here.err)
