@@ -8,7 +8,7 @@ result.outcome, result.best_nodes, result.message, result.to_dict()
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -33,9 +33,6 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-import_module("kschedx.explain")  # before the function below: a package takes its name here when it is first imported
-
-
 def load(*paths: str) -> Snapshot:
     """A snapshot from files and folders of YAML or JSON (`-` is standard input). Raises `errors.InputError`."""
     from kschedx.loading import load as load_paths
@@ -50,13 +47,23 @@ def explain(
     config: Mapping[str, object] | None = None,
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
+    admission_plugins: Sequence[str] = (),
 ) -> Explanation:
     """Run one pod through the scheduler.
 
     `pod` is `namespace/name` of a pod in the snapshot, or a manifest; a pod that runs already is scheduled as if it did
-    not. `config` is a KubeSchedulerConfiguration. Raises `errors.InputError` for input that cannot be used and
+    not. A manifest is defaulted and admitted as the API server would, which runs `admission_plugins` (PodNodeSelector,
+    PodTolerationRestriction, ExtendedResourceToleration) beyond its default ones. `config` is a
+    KubeSchedulerConfiguration. Raises `errors.InputError` for input that cannot be used and
     `errors.UndecidableError` where kschedx would have to guess.
     """
     from kschedx.explain.run import explain_pod
 
-    return explain_pod(snapshot, pod, config=config, kube_version=kube_version, feature_gates=feature_gates)
+    return explain_pod(
+        snapshot,
+        pod,
+        config=config,
+        kube_version=kube_version,
+        feature_gates=feature_gates,
+        admission_plugins=admission_plugins,
+    )

@@ -275,7 +275,7 @@ class ClaimFacts(Struct, frozen=True, kw_only=True):
     access_modes: tuple[str, ...]
     volume_mode: str
     selector: str = ""
-    """Its label selector as kubectl writes it; empty where it has none."""
+    """Its label selector, `tier=hot, zone In [a, b]`; empty where it has none."""
 
 
 class ClaimNotFound(_Facts, frozen=True, kw_only=True):
@@ -425,7 +425,7 @@ class StorageCapacity(Struct, frozen=True, kw_only=True):
     reachable: bool
     """Its topology covers the node."""
     topology: str
-    """Its node selector as kubectl writes it."""
+    """Its node selector, `zone=a`."""
 
 
 class InsufficientStorageCapacity(_Facts, frozen=True, kw_only=True):

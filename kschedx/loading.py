@@ -6,16 +6,17 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from kschedx.errors import InputError, nearest
+from kschedx.api.validation import validate_written_node, validate_written_pod_spec
+from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.files import read
 
-
 def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
     """A snapshot of everything in files and folders; `-` is standard input.
 
-    `check` refuses what the library puts up with: unfinished pods on nodes that are not there.
+    `check` refuses what the library puts up with: unfinished pods on nodes that are not there and, in objects that no
+    API server has stored yet (without a creation timestamp), amounts, selectors and operators that none would take.
     Raises `InputError` with the place.
     """
     builder = SnapshotBuilder()
@@ -24,8 +25,11 @@ def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
             for batch in read(path):
                 builder.add(batch)
         snapshot = builder.finish(", ".join(paths))
-    if check and snapshot.orphans:
-        _refuse_orphan(builder, snapshot)
+    if check:
+        if snapshot.orphans:
+            _refuse_orphan(builder, snapshot)
+        _refuse_written_nodes(builder, snapshot)
+        _refuse_written_pods(builder, snapshot)
     return snapshot
 
 
@@ -52,3 +56,22 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
     raise InputError(f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)).at(
         place
     )
+
+
+def _refuse_written_nodes(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
+    for node in snapshot.cluster.nodes:
+        if not node.metadata.creation_timestamp:
+            for error in validate_written_node(node):
+                raise error.at(Place(object=f"Node {node.name}")).at(builder.place_of_node(node.name))
+
+
+def _refuse_written_pods(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
+    pods = snapshot.pods
+    first_row: dict[int, int] = {}
+    for row, (code, stamp) in enumerate(zip(pods.specs.codes.tolist(), pods.creation_timestamps, strict=True)):
+        if not stamp:
+            first_row.setdefault(code, row)
+    for code, row in first_row.items():
+        for error in validate_written_pod_spec(pods.specs.values[code]):
+            place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
+            raise error.at(Place(object=f"Pod {pods.key(row)}")).at(place)

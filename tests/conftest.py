@@ -1,4 +1,4 @@
-"""Expected files: `pytest --update-golden` writes them anew."""
+"""What all tests share. Expected files: `pytest --update-golden` writes them anew."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# how fast a machine is says nothing about a law
+settings.register_profile("kschedx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kschedx")
 
 ROOT = Path(__file__).resolve().parent.parent
 

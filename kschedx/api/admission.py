@@ -1,92 +1,225 @@
-"""What built-in admission decides about a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go."""
+"""A manifest as the API server would store it: defaults, then every built-in admission plugin that scheduling can see.
+
+The order is the API server's: defaults, the plugins that change a pod (AllOrderedPlugins in
+pkg/kubeapiserver/options/plugins.go), label keys (pkg/registry/core/pod/strategy.go), validation, the plugins that
+refuse a pod. A pod that comes from a cluster has been through all that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.types import ObjectMeta, PodSpec, PriorityClass
-from kschedx.errors import InputError, Place, nearest
+from kschedx.api.defaulting import default_pod, merge_spread_label_keys
+from kschedx.api.field_errors import aggregate
+from kschedx.api.limit_range import apply_limit_range, limit_range_refusal
+from kschedx.api.optional_admission import (
+    EXTENDED_RESOURCE_TOLERATION,
+    OPTIONAL_PLUGINS,
+    POD_NODE_SELECTOR,
+    POD_TOLERATION_RESTRICTION,
+    apply_default_tolerations,
+    apply_node_selector,
+    tolerate_extended_resources,
+)
+from kschedx.api.priority import priority_conflicts, resolve_priority
+from kschedx.api.runtime_class import apply_runtime_class, check_overhead, find_runtime_class
+from kschedx.api.tolerations import NO_EXECUTE, toleration_text
+from kschedx.api.types import Labels, LimitRange, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration
+from kschedx.api.validation import DEFAULT_OPTIONS, ValidationOptions, validate_pod
+from kschedx.errors import InputError, nearest
 
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
-PREEMPT_NEVER = "Never"
+LIMIT_RANGER = "LimitRanger"
+PRIORITY = "Priority"
+DEFAULT_TOLERATION_SECONDS = "DefaultTolerationSeconds"
+RUNTIME_CLASS = "RuntimeClass"
 
-BUILT_IN_CLASSES: Mapping[str, PriorityClass] = {
-    name: PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=PREEMPT_LOWER_PRIORITY)
-    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
-}
-"""Present in every cluster, also where a dump leaves them out."""
+_TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS = 300
 
 
-def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
-    """The spec with the priority and the preemption policy of its PriorityClass.
+class AdmissionContext(Struct, frozen=True, kw_only=True):
+    """What admission looks at: objects of the cluster, and how the API server was started."""
 
-    `classes` by name; the built-in ones need not be among them. A pod without a class gets the global default one, or
-    priority 0. A pod that has a priority was admitted before and stays as it is; `priority_conflicts` checks such a
-    one. Raises InputError with the place `spec.priorityClassName` or `spec.preemptionPolicy`.
+    limit_ranges: Mapping[str, Sequence[LimitRange]] = {}
+    """By namespace, defaulted (`limit_range.default_limit_range`)."""
+    runtime_classes: Mapping[str, RuntimeClass] | None = {}
+    """By name; None where it is not known which there are: then none is applied and none is missed."""
+    priority_classes: Mapping[str, PriorityClass] = {}
+    """By name, defaulted; the built-in ones need not be among them."""
+    namespace_annotations: Mapping[str, Labels] = {}
+    """Namespace to annotations, for optional plugins."""
+    enabled_plugins: Sequence[str] = ()
+    """Of `optional_admission.OPTIONAL_PLUGINS`, as after --enable-admission-plugins."""
+    validation: ValidationOptions = DEFAULT_OPTIONS
+    merges_spread_label_keys: bool = True
+    """MatchLabelKeysInPodTopologySpreadSelectorMerge."""
+
+
+class AdmissionChange(Struct, frozen=True, kw_only=True):
+    """One thing that an admission plugin changed on a pod."""
+
+    plugin: str
+    source: str
+    """The object that wanted it, `LimitRange shop/defaults`; empty where the plugin needs none."""
+    container: str
+    """The container's name; empty for the pod as a whole."""
+    item: str
+    """`requests.cpu`, `limits.memory`, `overhead.cpu`, `nodeSelector.disk`, `toleration`, `priority`, ..."""
+    before: str
+    """The value, empty where there was none."""
+    after: str
+
+
+class Admitted(Struct, frozen=True, kw_only=True):
+    pod: Pod
+    changes: tuple[AdmissionChange, ...] = ()
+    """In the order in which they were made. Defaults that every API server fills in alike are not among them."""
+
+
+def admit(pod: Pod, context: AdmissionContext) -> Admitted:
+    """A manifest as it would be stored.
+
+    Raises InputError where the API server refuses it, with its words and the field; several errors of validation are
+    one `[first, second]`.
     """
-    if spec.priority is not None:
-        return spec
-    chosen = _class_of(spec, classes)
-    conflict = _policy_conflict(spec, chosen)
-    if conflict is not None:
+    pod = default_pod(pod)
+    spec = pod.spec
+    changes: list[AdmissionChange] = []
+    for step in _steps(pod, context):
+        changed = step.change(spec)
+        changes += _differences(spec, changed, step)
+        spec = changed
+    if context.merges_spread_label_keys:
+        spec = merge_spread_label_keys(spec, pod.metadata.labels)
+    pod = replace(pod, spec=spec)
+    _refuse(pod, context)
+    return Admitted(pod=pod, changes=tuple(changes))
+
+
+def check_plugins(names: Sequence[str]) -> None:
+    """Raise InputError for a name that is not of OPTIONAL_PLUGINS."""
+    for name in names:
+        if name not in OPTIONAL_PLUGINS:
+            hint = nearest(name, OPTIONAL_PLUGINS) or f"known are {', '.join(OPTIONAL_PLUGINS)}"
+            raise InputError(f'there is no optional admission plugin "{name}"', hint=hint)
+
+
+# --- plugins that change a pod
+
+
+class _Step(Struct, frozen=True, kw_only=True):
+    plugin: str
+    source: str
+    change: Callable[[PodSpec], PodSpec]
+    """Raises InputError to refuse the pod."""
+
+
+def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
+    namespace = pod.metadata.namespace
+    annotations = context.namespace_annotations.get(namespace, {})
+    for limit_range in context.limit_ranges.get(namespace, ()):
+        yield _Step(
+            plugin=LIMIT_RANGER,
+            source=f"LimitRange {namespace}/{limit_range.metadata.name}",
+            change=lambda spec, limit_range=limit_range: apply_limit_range(spec, limit_range),  # type: ignore[misc]
+        )
+    if POD_NODE_SELECTOR in context.enabled_plugins:
+        yield _Step(
+            plugin=POD_NODE_SELECTOR,
+            source=f"Namespace {namespace}",
+            change=lambda spec: apply_node_selector(spec, annotations),
+        )
+    yield _Step(plugin=PRIORITY, source="", change=lambda spec: _prioritized(spec, context.priority_classes))
+    yield _Step(plugin=DEFAULT_TOLERATION_SECONDS, source="", change=_with_default_tolerations)
+    if POD_TOLERATION_RESTRICTION in context.enabled_plugins:
+        yield _Step(
+            plugin=POD_TOLERATION_RESTRICTION,
+            source=f"Namespace {namespace}",
+            change=lambda spec: apply_default_tolerations(spec, annotations),
+        )
+    if EXTENDED_RESOURCE_TOLERATION in context.enabled_plugins:
+        yield _Step(plugin=EXTENDED_RESOURCE_TOLERATION, source="", change=tolerate_extended_resources)
+    if context.runtime_classes is not None:
+        runtime_class = find_runtime_class(pod.spec, context.runtime_classes)
+        if runtime_class is not None:
+            yield _Step(
+                plugin=RUNTIME_CLASS,
+                source=f"RuntimeClass {runtime_class.metadata.name}",
+                change=lambda spec: apply_runtime_class(spec, runtime_class),
+            )
+
+
+def _prioritized(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+    for conflict in priority_conflicts(spec, classes):
         raise conflict
-    return replace(
-        spec,
-        priority_class_name=chosen.metadata.name,
-        priority=chosen.value,
-        preemption_policy=_policy(chosen),
+    return resolve_priority(replace(spec, priority=None), classes)
+
+
+def _with_default_tolerations(spec: PodSpec) -> PodSpec:
+    """Pods outlive short troubles of their node (plugin/pkg/admission/defaulttolerationseconds)."""
+    added = tuple(
+        Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_SECONDS)
+        for key in _TOLERATED_FOR_A_WHILE
+        if not any(one.key in ("", key) and one.effect in ("", NO_EXECUTE) for one in spec.tolerations)
     )
+    return replace(spec, tolerations=spec.tolerations + added)
 
 
-def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:
-    """Why admission would refuse a new pod: an unknown class, or a priority or policy that its class does not give."""
-    try:
-        chosen = _class_of(spec, classes)
-    except InputError as error:
-        yield error
-        return
-    if spec.priority is not None and spec.priority != chosen.value:
-        yield InputError(
-            f"the integer value of priority ({spec.priority}) must not be provided in pod spec; priority admission "
-            f"controller computed {chosen.value} from the given PriorityClass name",
-            place=Place(field="spec.priority"),
+# --- what refuses a pod in the end
+
+
+def _refuse(pod: Pod, context: AdmissionContext) -> None:
+    invalid = aggregate(validate_pod(pod, context.validation))
+    if invalid is not None:
+        raise invalid
+    for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
+        refusal = limit_range_refusal(pod.spec, limit_range)
+        if refusal is not None:
+            raise refusal
+    if context.runtime_classes is not None:
+        check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
+    elif pod.spec.runtime_class_name is None:
+        check_overhead(pod.spec, None)
+
+
+# --- what was changed
+
+
+def _differences(before: PodSpec, after: PodSpec, step: _Step) -> Iterator[AdmissionChange]:
+    old, new = _values(before), _values(after)
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) != new.get(key):
+            container, item = key
+            yield AdmissionChange(
+                plugin=step.plugin,
+                source=step.source,
+                container=container,
+                item=item,
+                before=old.get(key, ""),
+                after=new.get(key, ""),
+            )
+    tolerations = [
+        *((toleration_text(one), "") for one in before.tolerations if one not in after.tolerations),
+        *(("", toleration_text(one)) for one in after.tolerations if one not in before.tolerations),
+    ]
+    for dropped, added in tolerations:
+        yield AdmissionChange(
+            plugin=step.plugin, source=step.source, container="", item="toleration", before=dropped, after=added
         )
-        return
-    conflict = _policy_conflict(spec, chosen)
-    if conflict is not None:
-        yield conflict
 
 
-def global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """The class of pods that name none: of several, which only a race can leave, the one of the lowest value."""
-    return min((one for one in classes.values() if one.global_default), key=lambda one: one.value, default=None)
-
-
-def _class_of(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PriorityClass:
-    name = spec.priority_class_name
-    if not name:
-        return global_default(classes) or PriorityClass(preemption_policy=PREEMPT_LOWER_PRIORITY)
-    chosen = classes.get(name) or BUILT_IN_CLASSES.get(name)
-    if chosen is None:
-        raise InputError(
-            f"no PriorityClass with name {name} was found",
-            place=Place(field="spec.priorityClassName"),
-            hint=nearest(name, [*classes, *BUILT_IN_CLASSES]),
-        )
-    return chosen
-
-
-def _policy(chosen: PriorityClass) -> str:
-    return chosen.preemption_policy or PREEMPT_LOWER_PRIORITY
-
-
-def _policy_conflict(spec: PodSpec, chosen: PriorityClass) -> InputError | None:
-    if spec.preemption_policy in (None, _policy(chosen)):
-        return None
-    return InputError(
-        f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be provided in pod spec; "
-        f"priority admission controller computed {_policy(chosen)} from the given PriorityClass name",
-        place=Place(field="spec.preemptionPolicy"),
-    )
+def _values(spec: PodSpec) -> dict[tuple[str, str], str]:
+    """(container, item) to value, of everything that a plugin may set, without tolerations."""
+    values: dict[tuple[str, str], str] = {}
+    for container in (*spec.init_containers, *spec.containers):
+        for side, amounts in (("requests", container.resources.requests), ("limits", container.resources.limits)):
+            values |= {(container.name, f"{side}.{name}"): str(amount) for name, amount in amounts.items()}
+    values |= {("", f"overhead.{name}"): str(amount) for name, amount in spec.overhead.items()}
+    values |= {("", f"nodeSelector.{key}"): value for key, value in spec.node_selector.items()}
+    values["", "priorityClassName"] = spec.priority_class_name
+    values["", "priority"] = "" if spec.priority is None else str(spec.priority)
+    values["", "preemptionPolicy"] = spec.preemption_policy or ""
+    return values

@@ -37,8 +37,8 @@ def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) ->
     except RecursionError:
         raise InputError("nested too deeply") from None
     try:
-        # nulls are rare enough in bulk data that only what failed is looked at again
-        return msgspec.convert(without_nulls(msgspec.json.decode(data)), kind)
+        # nulls are rare enough in bulk data that only what failed is looked at again; as JSON, for fields that stay raw
+        return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
     except msgspec.ValidationError as error:
         raise input_error(error) from None
 

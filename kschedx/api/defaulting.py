@@ -38,7 +38,6 @@ from kschedx.api.types import (
     PriorityClass,
     ResourceList,
     ResourceRequirements,
-    TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
 from kschedx.errors import InputError, Place
@@ -73,7 +72,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
     defaulted: dict[str, object] = {
         "containers": _default_containers(containers, spec.host_network, "spec.containers"),
         "init_containers": _default_containers(init_containers, spec.host_network, "spec.initContainers"),
-        "overhead": _rounded(spec.overhead, "spec.overhead"),
+        "overhead": rounded_resources(spec.overhead, "spec.overhead"),
         "restart_policy": spec.restart_policy or "Always",
         "scheduler_name": spec.scheduler_name or DEFAULT_SCHEDULER,
     }
@@ -88,8 +87,8 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
 
 def default_node(node: Node) -> Node:
     """A node; one that reports only its capacity offers all of it."""
-    capacity = _rounded(node.status.capacity, "status.capacity")
-    allocatable = _rounded(node.status.allocatable, "status.allocatable") or capacity
+    capacity = rounded_resources(node.status.capacity, "status.capacity")
+    allocatable = rounded_resources(node.status.allocatable, "status.allocatable") or capacity
     if capacity is node.status.capacity and allocatable is node.status.allocatable:
         return node
     return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
@@ -173,15 +172,18 @@ def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> Resour
 
 def _rounded_requirements(resources: ResourceRequirements, field: str) -> ResourceRequirements:
     # Limits first: a request that came from a bad limit is not what the user wrote.
-    limits = _rounded(resources.limits, f"{field}.limits")
-    requests = _rounded(resources.requests, f"{field}.requests")
+    limits = rounded_resources(resources.limits, f"{field}.limits")
+    requests = rounded_resources(resources.requests, f"{field}.requests")
     if requests is resources.requests and limits is resources.limits:
         return resources
     return ResourceRequirements(requests=requests, limits=limits)
 
 
-def _rounded(resources: ResourceList, field: str) -> ResourceList:
-    """The same list where no quantity is finer than a thousandth, which is the finest that the API server stores."""
+def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
+    """The amounts as the API server stores them, nothing finer than a thousandth; the same list where nothing is.
+
+    Raises InputError at `field[resource]` where a quantity is none.
+    """
     changed: ResourceList = {}
     for name, written in resources.items():
         try:
@@ -208,7 +210,7 @@ def default_pod_status(status: PodStatus) -> PodStatus:
     if resources is not None:
         resources = _rounded_requirements(resources, "status.resources")
     defaulted: dict[str, object] = {
-        "allocated_resources": _rounded(status.allocated_resources, "status.allocatedResources"),
+        "allocated_resources": rounded_resources(status.allocated_resources, "status.allocatedResources"),
         "resources": resources,
         "container_statuses": _default_statuses(status.container_statuses, "status.containerStatuses"),
         "init_container_statuses": _default_statuses(status.init_container_statuses, "status.initContainerStatuses"),
@@ -222,7 +224,7 @@ def _default_statuses(statuses: tuple[ContainerStatus, ...], field: str) -> tupl
 
 
 def _default_container_status(status: ContainerStatus, field: str) -> ContainerStatus:
-    allocated = _rounded(status.allocated_resources, f"{field}.allocatedResources")
+    allocated = rounded_resources(status.allocated_resources, f"{field}.allocatedResources")
     resources = status.resources
     if resources is not None:
         resources = _rounded_requirements(resources, f"{field}.resources")
@@ -235,14 +237,25 @@ def _default_container_status(status: ContainerStatus, field: str) -> ContainerS
 
 
 def merge_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
-    """The spec with the pod affinity's matchLabelKeys and mismatchLabelKeys as expressions in the selectors they narrow.
+    """The spec with pod affinity's matchLabelKeys and mismatchLabelKeys as expressions in the selectors they narrow.
 
     `labels` are the pod's own. Keys that the pod does not have, and terms without a selector, add nothing. Keys that
     are in the selector already, because the spec comes from a cluster, are not added again. Those of spread constraints
-    are PodTopologySpread's, since gates decide whether they count.
+    are PodTopologySpread's, since gates decide whether they count; `merge_spread_label_keys` is for new pods.
     """
     affinity = _merge_affinity(spec.affinity, labels) if spec.affinity is not None else None
     return spec if affinity is spec.affinity else replace(spec, affinity=affinity)
+
+
+def merge_spread_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
+    """The same for spread constraints, if the gate MatchLabelKeysInPodTopologySpreadSelectorMerge is on."""
+    constraints = tuple(
+        replace(one, label_selector=_narrowed(one.label_selector, one.match_label_keys, "In", labels))
+        for one in spec.topology_spread_constraints
+    )
+    if constraints == spec.topology_spread_constraints:
+        return spec
+    return replace(spec, topology_spread_constraints=constraints)
 
 
 def uses_label_keys(spec: PodSpec) -> bool:

@@ -104,6 +104,16 @@ def validate_amounts(resources: ResourceList, field: str) -> Iterator[InputError
             yield error.at(Place(field=where))
 
 
+def validate_requested(resources: ResourceList, field: str) -> Iterator[InputError]:
+    """Only the amounts of a request or limit: never negative, whole where the resource is counted."""
+    for name, written in sorted(resources.items()):
+        where = f"{field}[{name}]"
+        try:
+            yield from _quantity(name, parse_quantity(written), where)
+        except InputError as error:
+            yield error.at(Place(field=where))
+
+
 def _parsed(resources: ResourceList, field: str) -> tuple[dict[str, Quantity], list[InputError]]:
     quantities, errors = {}, []
     for name, written in sorted(resources.items()):

@@ -15,6 +15,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kschedx.api import names
+from kschedx.api.assumed_requests import assumed_by_kind
 from kschedx.api.integers import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.api.quantity import Quantity, Written, milli_value, parse_quantity, value
 from kschedx.api.types import Container, ContainerStatus, PodSpec, PodStatus, ResourceList, ResourceRequirements
@@ -37,7 +38,7 @@ _NANO_OF_DEFAULTS: Exact = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMO
 
 
 class RequestOptions(Struct, frozen=True, kw_only=True):
-    """Which parts of a pod count; each is a feature gate of the release.
+    """Which parts of a pod count, and how: the first three are feature gates of the release, the others its habits.
 
     Pods on nodes count with the release's gates. For the incoming pod, NodeResourcesFit filters without its status
     and (in 1.36) scores with none of the three; NodeResourcesBalancedAllocation scores with all of them.
@@ -49,6 +50,14 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     """PodLevelResources."""
     pod_level_in_place: bool
     """InPlacePodLevelResourcesVerticalScaling; has an effect only together with `use_status_resources`."""
+    sidecars: bool = True
+    """Restartable init containers run beside the containers; without this they are init containers like others."""
+    rounded_by_container: bool = False
+    """Requests are rounded up before they are summed."""
+    assumed_by_kind: bool = False
+    """`PodRequest.nonzero_*` are what `assumed_requests.py` makes of them."""
+    overhead_in_whole_cpus: bool = False
+    """The cpu of the overhead counts as many milli-cpus as it has cpus, rounded up."""
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
@@ -96,7 +105,9 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
     claims = _claims(spec, status, options)
     requests = claims.total()
     nonzero = requests
-    if claims.pod_level:
+    if options.assumed_by_kind:
+        nonzero = claims.assumed_by_kind(_NANO_OF_DEFAULTS)
+    elif claims.pod_level:
         nonzero = claims.total({name: amount for name, amount in _NANO_OF_DEFAULTS.items() if name not in requests})
     elif not claims.names_everywhere(_NANO_OF_DEFAULTS):
         nonzero = claims.total(_NANO_OF_DEFAULTS)
@@ -289,6 +300,16 @@ class _Claims(Struct, frozen=True, kw_only=True):
         _add(total, self.overhead)
         return total
 
+    def assumed_by_kind(self, missing: Exact) -> Exact:
+        """The request for the resources of `missing` as releases until 1.31 assumed it."""
+        containers = [_rounded(requests) for _, requests in self.containers]
+        init_containers = [(restartable, _rounded(requests)) for _, restartable, requests in self.init_containers]
+        overhead = _rounded(self.overhead)
+        return {
+            name: assumed_by_kind(containers, init_containers, name, default) + overhead.get(name, 0)
+            for name, default in missing.items()
+        }
+
     def summands(self, resource: str) -> Iterator[tuple[PartKind, str, int]]:
         """The parts that `total` is made of for one resource, in nano-units."""
         if resource in self.pod_level:
@@ -324,17 +345,21 @@ def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claim
             raise error.at(Place(field=f"spec.containers[{index}].resources.requests")) from None
     init_containers = []
     for index, container in enumerate(spec.init_containers):
-        restartable = container.is_restartable_init
+        restartable = container.is_restartable_init and options.sidecars
         try:
             requests = _container_requests(container, statuses if restartable else {}, status)
         except InputError as error:
             raise error.at(Place(field=f"spec.initContainers[{index}].resources.requests")) from None
         init_containers.append((container.name, restartable, requests))
+    whole = _rounded if options.rounded_by_container else _exactly
+    overhead = _at(spec.overhead, "spec.overhead") if spec.overhead else {}
+    if options.overhead_in_whole_cpus and CPU in overhead:
+        overhead[CPU] = -(-overhead[CPU] // _NANO) * 10**6
     return _Claims(
-        containers=tuple(containers),
-        init_containers=tuple(init_containers),
+        containers=tuple((name, whole(requests)) for name, requests in containers),
+        init_containers=tuple((name, restartable, whole(requests)) for name, restartable, requests in init_containers),
         pod_level=_pod_level_requests(spec.resources, status, options) if spec.resources is not None else {},
-        overhead=_at(spec.overhead, "spec.overhead") if spec.overhead else {},
+        overhead=whole(overhead),
     )
 
 
@@ -387,6 +412,15 @@ def _raise_to(total: Exact, floor: Exact) -> None:
     for name, amount in floor.items():
         if name not in total or amount > total[name]:
             total[name] = amount
+
+
+def _exactly(amounts: Exact) -> Exact:
+    return amounts
+
+
+def _rounded(amounts: Exact) -> Exact:
+    """Each amount rounded up to what the scheduler counts in: milli-cpus, and units of everything else."""
+    return {name: _amount(name, nano) * (10**6 if name == CPU else _NANO) for name, nano in amounts.items()}
 
 
 def _amount(resource: str, nano: int) -> int:

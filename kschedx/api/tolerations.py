@@ -1,4 +1,7 @@
-"""Whether a toleration tolerates a taint (staging/src/k8s.io/api/core/v1/toleration.go)."""
+"""Whether a toleration tolerates a taint, or covers another toleration.
+
+Upstream: staging/src/k8s.io/api/core/v1/toleration.go, pkg/util/tolerations/tolerations.go.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,35 @@ def untolerated(
         if taint.effect in effects and not any(tolerates(t, taint, comparison=comparison) for t in tolerations):
             return taint
     return None
+
+
+def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """Both, less those that another one covers; of equal ones the first stays (pkg/util/tolerations)."""
+    every = (*first, *second)
+    merged: list[Toleration] = []
+    for index, one in enumerate(every):
+        later = (other for other in every[index + 1 :] if other != one)
+        if not any(covers(other, one) for other in (*merged, *later)):
+            merged.append(one)
+    return tuple(merged)
+
+
+def covers(wide: Toleration, narrow: Toleration) -> bool:
+    """Whether `wide` tolerates everything that `narrow` does, as the API server sees it: an equal one always, otherwise
+    "Equal" covers only what spells its operator out."""
+    if wide == narrow:
+        return True
+    if wide.key != narrow.key and (wide.key or wide.operator != "Exists"):
+        return False
+    if wide.effect not in ("", narrow.effect):
+        return False
+    if wide.effect == NO_EXECUTE and wide.toleration_seconds is not None:
+        seconds = narrow.toleration_seconds
+        if seconds is None or seconds > wide.toleration_seconds:
+            return False
+    if wide.operator in ("", "Equal"):
+        return narrow.operator == "Equal" and narrow.value == wide.value
+    return wide.operator == "Exists"
 
 
 def toleration_text(toleration: Toleration) -> str:

@@ -330,9 +330,16 @@ class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     kubelet_version: str = ""
 
 
+class NodeCondition(Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+
+
 class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+    """Schedulers before 1.13 read them; later ones read the taints that stand for them."""
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
@@ -452,3 +459,41 @@ class DeviceClass(Struct, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+# --- what admission reads
+
+
+class LimitRangeItem(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    max: ResourceList = {}
+    min: ResourceList = {}
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
+
+
+class LimitRangeSpec(Struct, frozen=True, kw_only=True):
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class RuntimeClassOverhead(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_fixed: ResourceList = {}
+
+
+class RuntimeClassScheduling(Struct, frozen=True, kw_only=True, rename="camel"):
+    node_selector: Labels = {}
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(Struct, frozen=True, kw_only=True):
+    """node.k8s.io."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    overhead: RuntimeClassOverhead | None = None
+    scheduling: RuntimeClassScheduling | None = None

@@ -16,7 +16,12 @@ from msgspec import Struct
 from kschedx.api.field_errors import as_json, duplicate, forbidden, invalid, not_supported, quoted, required
 from kschedx.api.integers import parse_int64
 from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
-from kschedx.api.resource_validation import validate_amounts, validate_pod_level, validate_requirements
+from kschedx.api.resource_validation import (
+    validate_amounts,
+    validate_pod_level,
+    validate_requested,
+    validate_requirements,
+)
 from kschedx.api.selector_validation import (
     validate_label_selector,
     validate_labels,
@@ -29,6 +34,7 @@ from kschedx.api.types import (
     Container,
     ContainerPort,
     Node,
+    NodeAffinity,
     ObjectMeta,
     Pod,
     PodAffinity,
@@ -45,6 +51,7 @@ from kschedx.errors import InputError, Place
 Errors = Iterator[InputError]
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
@@ -110,6 +117,52 @@ def validate_node(node: Node) -> Errors:
     yield from _taints(node.spec.taints, "metadata.taints")
     yield from validate_amounts(node.status.capacity, "status.capacity")
     yield from validate_amounts(node.status.allocatable, "status.allocatable")
+
+
+# --- a cluster as people write it: terse, but not wrong
+
+
+def validate_written_pod_spec(spec: PodSpec) -> Errors:
+    """A pod of a hand-written cluster: amounts, selectors and operators must be right, since decisions rest on them.
+
+    What only a kubelet needs may be missing, and names are free: a sketch of a cluster is none the worse for it.
+    """
+    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            where = f"spec.{name}[{index}].resources"
+            yield from validate_requested(container.resources.limits, f"{where}.limits")
+            yield from validate_requested(container.resources.requests, f"{where}.requests")
+    yield from validate_requested(spec.overhead, "spec.overhead")
+    yield from validate_labels(spec.node_selector, "spec.nodeSelector")
+    if spec.affinity is not None:
+        yield from _affinity_selectors(spec.affinity, "spec.affinity")
+    yield from _spread_constraints(spec.topology_spread_constraints, "spec.topologySpreadConstraints")
+    for index, toleration in enumerate(spec.tolerations):
+        where = f"spec.tolerations[{index}]"
+        if toleration.operator not in ("", *_OPERATORS):
+            yield not_supported(f"{where}.operator", as_json(toleration.operator), _OPERATORS)
+        if toleration.effect:
+            yield from _one_of(toleration.effect, _EFFECTS, f"{where}.effect")
+
+
+def validate_written_node(node: Node) -> Errors:
+    """A node of a hand-written cluster, in the same way."""
+    for index, taint in enumerate(node.spec.taints):
+        yield from _one_of(taint.effect, _EFFECTS, f"spec.taints[{index}].effect")
+    yield from validate_amounts(node.status.capacity, "status.capacity")
+    yield from validate_amounts(node.status.allocatable, "status.allocatable")
+
+
+def _affinity_selectors(affinity: Affinity, field: str) -> Errors:
+    yield from _node_affinity(affinity.node_affinity, f"{field}.nodeAffinity")
+    for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
+        if side is None:
+            continue
+        for index, term in enumerate(side.required_during_scheduling_ignored_during_execution):
+            yield from _term_selectors(term, f"{field}.{name}.requiredDuringSchedulingIgnoredDuringExecution[{index}]")
+        for index, weighted in enumerate(side.preferred_during_scheduling_ignored_during_execution):
+            where = f"{field}.{name}.preferredDuringSchedulingIgnoredDuringExecution[{index}].podAffinityTerm"
+            yield from _term_selectors(weighted.pod_affinity_term, where)
 
 
 # --- metadata
@@ -264,18 +317,21 @@ def _host_network_ports(containers: tuple[Container, ...], field: str) -> Errors
 
 
 def _affinity(affinity: Affinity, field: str) -> Errors:
-    if affinity.node_affinity is not None:
-        node = affinity.node_affinity
-        required_terms = node.required_during_scheduling_ignored_during_execution
-        where = f"{field}.nodeAffinity"
-        if required_terms is not None:
-            yield from validate_node_selector(required_terms, f"{where}.requiredDuringSchedulingIgnoredDuringExecution")
-        yield from validate_preferred_terms(
-            node.preferred_during_scheduling_ignored_during_execution,
-            f"{where}.preferredDuringSchedulingIgnoredDuringExecution",
-        )
+    yield from _node_affinity(affinity.node_affinity, f"{field}.nodeAffinity")
     yield from _pod_affinity(affinity.pod_affinity, f"{field}.podAffinity")
     yield from _pod_affinity(affinity.pod_anti_affinity, f"{field}.podAntiAffinity")
+
+
+def _node_affinity(affinity: NodeAffinity | None, field: str) -> Errors:
+    if affinity is None:
+        return
+    terms = affinity.required_during_scheduling_ignored_during_execution
+    if terms is not None:
+        yield from validate_node_selector(terms, f"{field}.requiredDuringSchedulingIgnoredDuringExecution")
+    yield from validate_preferred_terms(
+        affinity.preferred_during_scheduling_ignored_during_execution,
+        f"{field}.preferredDuringSchedulingIgnoredDuringExecution",
+    )
 
 
 def _pod_affinity(affinity: PodAffinity | None, field: str) -> Errors:
@@ -290,9 +346,13 @@ def _pod_affinity(affinity: PodAffinity | None, field: str) -> Errors:
         yield from _pod_affinity_term(weighted.pod_affinity_term, f"{where}.podAffinityTerm")
 
 
-def _pod_affinity_term(term: PodAffinityTerm, field: str) -> Errors:
+def _term_selectors(term: PodAffinityTerm, field: str) -> Errors:
     yield from validate_label_selector(term.label_selector, f"{field}.labelSelector")
     yield from validate_label_selector(term.namespace_selector, f"{field}.namespaceSelector")
+
+
+def _pod_affinity_term(term: PodAffinityTerm, field: str) -> Errors:
+    yield from _term_selectors(term, field)
     for namespace in term.namespaces:
         yield from _syntax(dns_label_errors, namespace, f"{field}.namespace")
     yield from _label_keys(field, term.match_label_keys, term.mismatch_label_keys, term.label_selector)
@@ -399,7 +459,7 @@ def _toleration_value(toleration: Toleration, field: str, options: ValidationOpt
                 yield invalid(f"{field}.operator", quoted(value), "value must be empty when `operator` is 'Exists'")
         case ("Lt" | "Gt") as operator:
             if not options.toleration_comparison_operators:
-                yield not_supported(f"{field}.operator", as_json(operator), ("Equal", "Exists", "Lt", "Gt"))
+                yield not_supported(f"{field}.operator", as_json(operator), _OPERATORS)
                 return
             if not value:
                 yield invalid(f"{field}.value", quoted(value), "must be non-empty")

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import reason, shells, why
+from kschedx.cli import diff_profiles, profiles, reason, shells, why
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.errors import InputError, KschedxError, UndecidableError
 
 app = typer.Typer(
     name="kschedx",
-    help="Explain kube-scheduler: why a pod is put on a node, or nowhere, and what would fix it. Nothing is ever written "
-    "to a cluster.",
+    help="Explain kube-scheduler: why a pod is put on a node, or nowhere, and what would fix it. "
+    "Nothing is ever written to a cluster.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -24,6 +24,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="why", help=why.HELP, no_args_is_help=True)(why.why)
+app.command(name="diff-profiles", help=diff_profiles.HELP)(diff_profiles.diff_profiles)
+app.add_typer(profiles.app, name="profiles")
 app.command(name="reason", help=reason.HELP)(reason.reason)
 app.command(name="completion", help=shells.HELP, no_args_is_help=True)(shells.completion)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LARGEST = 100 << 20
 """Bytes of a snapshot; a larger one would keep the shell waiting for more than a second."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9./-]*")
+_NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 """What can be a name or `kind/name`: anything else in a snapshot is no name, and a shell might run it."""
 
 
@@ -25,7 +25,7 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
     from kschedx.loading import load
 
     paths = [path for path in context.params.get("snapshot") or [] if path != "-"]
-    if not paths or sum(map(_size, paths)) > LARGEST:
+    if not paths or sum(_size(Path(path)) for path in paths) > LARGEST:
         return None
     try:
         return load(paths)
@@ -33,11 +33,11 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
         return None
 
 
-def _size(path: str) -> int:
+def _size(path: Path) -> int:
     """Bytes of a file, or of everything in a folder."""
-    if os.path.isdir(path):
-        return sum(_size(entry.path) for entry in os.scandir(path))
-    return os.path.getsize(path) if os.path.exists(path) else 0
+    if path.is_dir():
+        return sum(map(_size, path.iterdir()))
+    return path.stat().st_size if path.exists() else 0
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
@@ -79,3 +79,10 @@ def reasons(incomplete: str) -> list[str]:
     from kschedx.render.reasons import REASON_IDS
 
     return _beginning(incomplete, [*REASON_IDS, *IN_TREE])
+
+
+def profiles(incomplete: str) -> list[str]:
+    """Names that `kschedx profiles` lists."""
+    from kschedx.cli.named_profiles import names
+
+    return _beginning(incomplete, names())

@@ -1,7 +1,7 @@
 """`kschedx completion`: the script that teaches a shell to complete kschedx. `completions/` holds what it prints.
 
-The shell asks by running kschedx with _KSCHEDX_COMPLETE set, and reads a candidate per line; nothing that kschedx prints is
-ever evaluated, since names come from clusters.
+The shell asks by running kschedx with _KSCHEDX_COMPLETE set, and reads a candidate per line. It evaluates nothing of
+what kschedx prints, since names come from clusters.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _kschedx() {
     local line name
     local -a lines described
     lines=("${(@f)$(
-        _TYPER_COMPLETE_ARGS="${words[1,CURRENT]}" _TYPER_COMPLETE_FISH_ACTION=get-args _KSCHEDX_COMPLETE=complete_fish \
-            ${~words[1]} 2> /dev/null
+        _TYPER_COMPLETE_ARGS="${words[1,CURRENT]}" _TYPER_COMPLETE_FISH_ACTION=get-args \
+            _KSCHEDX_COMPLETE=complete_fish ${~words[1]} 2> /dev/null
     )}")
     for line in $lines; do
         name=${${line%%$'\t'*}//:/\\:}

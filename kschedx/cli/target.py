@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -17,18 +17,21 @@ Manifest = dict[str, object]
 POD_KINDS = ("Pod", *TEMPLATE_PATHS)
 
 
-def find_target(snapshot: Snapshot, target: str, namespace: str | None) -> Pod | Manifest:
+def find_target(
+    snapshot: Snapshot, target: str, namespace: str | None, *, check: Callable[[Manifest], object]
+) -> Pod | Manifest:
     """The pod to explain, from `pod/NAME`, `deploy/NAME`, a file, `-`, or the bare name of a pod.
 
+    `check` raises `InputError` for a manifest that the API server would refuse; its place in the file is added here.
     Raises `InputError` for what does not exist, with the nearest name.
     """
     kind_text, slash, name = target.partition("/")
     kind = SHORT_NAMES.get(kind_text.lower().partition(".")[0]) if slash else None
-    if kind and "/" not in name and not os.path.exists(target):
+    if kind and "/" not in name and not Path(target).exists():
         return _named(snapshot, kind, name, namespace or "default")
-    if target != "-" and not os.path.exists(target) and not target.endswith((".yaml", ".yml", ".json")):
+    if target != "-" and not Path(target).exists() and not target.endswith((".yaml", ".yml", ".json")):
         return _by_bare_name(snapshot, target, namespace or "default")
-    return _from_file(snapshot, target, namespace)
+    return _from_file(snapshot, target, namespace, check)
 
 
 def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Manifest:
@@ -80,7 +83,9 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _from_file(snapshot: Snapshot, path: str, namespace: str | None) -> Pod | Manifest:
+def _from_file(
+    snapshot: Snapshot, path: str, namespace: str | None, check: Callable[[Manifest], object]
+) -> Manifest:
     from kschedx.sources.text import load_documents
 
     documents = load_documents(path)
@@ -107,11 +112,11 @@ def _from_file(snapshot: Snapshot, path: str, namespace: str | None) -> Pod | Ma
     if not own:
         metadata["namespace"] = namespace or "default"
     try:
-        checked = _pod_of(snapshot, document)
-        _validate(checked)
+        manifest = _pod_of(snapshot, document)
+        check(manifest)
     except InputError as error:
         raise error.at(Place(object=_title(document))).at(place) from None
-    return checked
+    return manifest
 
 
 def _pod_of(snapshot: Snapshot, document: Manifest) -> Manifest:
@@ -128,16 +133,6 @@ def _pod_of(snapshot: Snapshot, document: Manifest) -> Manifest:
         ]
         replica_set = newest_replica_set(document, replica_sets)
     return pod_from_workload(document, replica_set=replica_set)
-
-
-def _validate(manifest: Manifest) -> None:
-    """Refuse what the API server would refuse, by the first thing that is wrong."""
-    from kschedx.api.decode import decode
-    from kschedx.api.defaulting import default_pod
-    from kschedx.api.validation import validate_pod
-
-    for error in validate_pod(default_pod(decode(msgspec.json.encode(manifest), Pod))):
-        raise error
 
 
 def _name(document: Mapping[str, object]) -> str:

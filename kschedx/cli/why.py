@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
-TARGET is a manifest (a file, or - for standard input), a pod of the snapshot (pod/NAME, or just NAME), or a workload whose
-template makes the pod (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ...). A pod that runs already is explained as if it were
-scheduled now.
+TARGET is a manifest (a file, or - for standard input), a pod of the snapshot (pod/NAME, or just NAME), or a workload
+whose template makes the pod (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ...). A pod that runs already is explained as if
+it were scheduled now.
 
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
 """
@@ -67,6 +67,14 @@ def why(
     feature_gate: Annotated[
         list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
     ] = None,
+    enable_admission_plugins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Admission plugins that the API server runs beyond its default ones: PodNodeSelector, "
+            "PodTolerationRestriction, ExtendedResourceToleration. They change a manifest.",
+        ),
+    ] = None,
     ignore_orphans: Annotated[
         bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
     ] = False,
@@ -75,8 +83,10 @@ def why(
     from kschedx.cli.configuration import read_configuration
     from kschedx.cli.target import find_target, node_names
     from kschedx.errors import ConfigError, InputError, Place
+    from kschedx.explain.admission import admitted_pod
     from kschedx.explain.run import explain_pod
     from kschedx.loading import load
+    from kschedx.releases import resolve
 
     if not snapshot:
         raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
@@ -90,11 +100,21 @@ def why(
     if not cluster.cluster.nodes:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
         raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
-    pod = find_target(cluster, target, namespace)
+    release = resolve(kube_version, gates)
+    plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
+    pod = find_target(
+        cluster, target, namespace, check=lambda manifest: admitted_pod(cluster, manifest, release, plugins)
+    )
     wanted = node_names(cluster, node or [])
     try:
         explanation = explain_pod(
-            cluster, pod, config=configuration, profile=profile, kube_version=kube_version, feature_gates=gates
+            cluster,
+            pod,
+            config=configuration,
+            profile=profile,
+            kube_version=kube_version,
+            feature_gates=gates,
+            admission_plugins=plugins,
         )
     except ConfigError as error:
         source = target if error.place.object else config if error.place.field else None

@@ -34,7 +34,7 @@ def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
             "schedulerName": cycle.profile.scheduler_name,
             "extensionPoints": {
                 point: [{"name": name, "weight": cycle.profile.weights[name]} for name in plugins]
-                if point == "score"
+                if point in ("score", "priorities")
                 else list(plugins)
                 for point, plugins in cycle.profile.points.items()
             },

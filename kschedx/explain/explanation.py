@@ -18,6 +18,8 @@ class Explanation(Struct, frozen=True, dict=True):
 
     cycle: Cycle
     framework: Framework
+    admission: tuple[Note, ...] = ()
+    """What the API server would change on the pod's manifest before kube-scheduler sees it."""
 
     @property
     def outcome(self) -> Outcome:
@@ -46,7 +48,7 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
-        return notes(self.cycle)
+        return (*self.admission, *notes(self.cycle))
 
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never changed."""

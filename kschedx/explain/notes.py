@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
 
 MIN_FEASIBLE_NODES = 100
@@ -33,7 +34,7 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 
 def notes(cycle: Cycle) -> tuple[Note, ...]:
     """In the order in which a reader needs them."""
-    return tuple(_notes(cycle))
+    return (*_notes(cycle), *(Note(id=name, text=text) for name, text in storage_notes(cycle.snapshot, cycle.pod)))
 
 
 def _notes(cycle: Cycle) -> list[Note]:

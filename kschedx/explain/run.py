@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kschedx.api.admission import resolve_priority
-from kschedx.api.decode import decode
-from kschedx.api.defaulting import default_pod
+from kschedx.api.admission import Admitted
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError, InputError, Place, nearest
+from kschedx.explain.admission import admission_notes, admitted_pod
 from kschedx.explain.explanation import Explanation
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
+from kschedx.framework.cycle import Cycle
 from kschedx.framework.registry import third_party_points
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
-from kschedx.releases import resolve
+from kschedx.releases import Release, resolve
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -28,18 +28,44 @@ def explain_pod(
     profile: str | None = None,
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
+    admission_plugins: Sequence[str] = (),
 ) -> Explanation:
-    """Run one pod through the profile that its spec.schedulerName, or `profile`, names."""
-    target = pod_of(snapshot, pod)
+    """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
+
+    A manifest is admitted first, as by an API server that runs `admission_plugins` beyond its default ones.
+    """
     release = resolve(kube_version, feature_gates)
+    admitted = _admitted(snapshot, pod, release, admission_plugins)
+    target = admitted.pod
+    said = admission_notes(snapshot, admitted, admission_plugins) if isinstance(pod, Mapping) else ()
+    snapshot, target = as_if_new(snapshot, target)
+    if not release.has_framework:
+        cycle, before = _before_framework(snapshot, target, config, profile, release)
+        return Explanation(cycle, before, said)
     scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
-    row = snapshot.pods.rows.get(target.key)
-    if row is not None and snapshot.pods.node_names[row] in snapshot.cluster.index:
-        # as if it were scheduled now: without itself, and not bound to the node it is on
-        snapshot = snapshot.without_pods([row])
-        target = msgspec.structs.replace(target, spec=msgspec.structs.replace(target.spec, node_name=""))
     framework = Framework(_profile(scheduler, target, profile), scheduler, snapshot, release)
-    return Explanation(schedule(framework, target), framework)
+    return Explanation(schedule(framework, target), framework, said)
+
+
+def _before_framework(
+    snapshot: Snapshot, pod: Pod, config: Mapping[str, object] | None, profile: str | None, release: Release
+) -> tuple[Cycle, Framework]:
+    """The same for a release of predicates and priorities, whose configuration is a Policy."""
+    from kschedx.pre_framework.schedule import schedule_with_predicates  # few need it, and it is a scheduler of its own
+    from kschedx.pre_framework.scheduler import PredicateScheduler
+
+    scheduler = PredicateScheduler.of(config, release, snapshot)
+    _profile(scheduler.config, pod, profile)
+    return schedule_with_predicates(scheduler, pod), scheduler
+
+
+def as_if_new(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
+    """A pod that runs already as if it were scheduled now: a cluster without it, and the pod bound to no node."""
+    row = snapshot.pods.rows.get(pod.key)
+    if row is None or snapshot.pods.node_names[row] not in snapshot.cluster.index:
+        return snapshot, pod
+    unbound = msgspec.structs.replace(pod.spec, node_name="")
+    return snapshot.without_pods([row]), msgspec.structs.replace(pod, spec=unbound)
 
 
 def _profile(scheduler: SchedulerConfig, pod: Pod, name: str | None) -> Profile:
@@ -51,15 +77,25 @@ def _profile(scheduler: SchedulerConfig, pod: Pod, name: str | None) -> Profile:
         raise error.at(Place(object=f"Pod {pod.key}", field="spec.schedulerName")) from None
 
 
-def pod_of(snapshot: Snapshot, pod: str | Mapping[str, object] | Pod) -> Pod:
+def _admitted(
+    snapshot: Snapshot, pod: str | Mapping[str, object] | Pod, release: Release, plugins: Sequence[str]
+) -> Admitted:
     """The typed pod, with what the API server would have filled in."""
     if isinstance(pod, Pod):
-        return pod
+        return Admitted(pod=pod)
     if isinstance(pod, str):
         key = pod if "/" in pod else f"default/{pod}"
         row = snapshot.pods.rows.get(key)
         if row is None:
             raise InputError(f'no pod "{key}" in the snapshot', hint=nearest(key, snapshot.pods.rows))
-        return snapshot.pods[row]
-    typed = default_pod(decode(msgspec.json.encode(pod), Pod))
-    return msgspec.structs.replace(typed, spec=resolve_priority(typed.spec, snapshot.priority_classes))
+        return Admitted(pod=snapshot.pods[row])
+    try:
+        return admitted_pod(snapshot, pod, release, plugins)
+    except InputError as error:
+        raise error.at(Place(object=_title(pod))) from None
+
+
+def _title(manifest: Mapping[str, object]) -> str:
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"

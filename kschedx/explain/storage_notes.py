@@ -53,17 +53,16 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Notes:
         if volume is None:
             yield _note(
                 "claim-volume-missing",
-                f'claim {claim.key} names volume "{bound}", which does not exist{_hint(bound, storage.volumes)}: '
-                "kube-scheduler schedules no pod that uses it",
+                f'claim {claim.key} names volume "{bound}", which does not exist: kube-scheduler schedules no pod '
+                "that uses it",
             )
-        elif not is_bound_to(volume, claim):
-            reference = volume.spec.claim_ref
-            other = f"names claim {reference.namespace}/{reference.name}" if reference else "names no claim"
-            if reference and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name):
-                other = "names an earlier claim of that name (its uid is another)"
+        elif volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
+            other = f"claim {volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}"
+            if other == f"claim {claim.key}":
+                other = "an earlier claim of that name (with another uid)"
             yield _note(
                 "volume-bound-elsewhere",
-                f"claim {claim.key} names volume {bound}, but the volume {other}: kube-scheduler takes the "
+                f"claim {claim.key} names volume {bound}, but the volume names {other}: kube-scheduler takes the "
                 "claim's word; the volume controller will call the claim lost",
             )
     elif claim.storage_class and claim.storage_class not in storage.classes:

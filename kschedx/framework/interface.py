@@ -47,7 +47,10 @@ class Handle(Protocol):
         ...
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Put pods on their nodes and tell every PreFilter plugin, which updates `state`. Returns the changed nodes."""
+        """Put pods on their nodes and tell every PreFilter plugin, which updates `state`. Returns the changed nodes.
+
+        Raises `NotPrepared` where a plugin's PreFilter did not run.
+        """
         ...
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:

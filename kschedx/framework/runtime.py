@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import Pod
+from kschedx.findings import PluginMessage
 from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.cycle import PreFilterStep, Scores
@@ -36,7 +37,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
 )
 from kschedx.framework.registry import plugin_class
-from kschedx.framework.state import CycleState
+from kschedx.framework.state import CycleState, NotPrepared
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
@@ -52,6 +53,9 @@ def request_options(release: Release) -> RequestOptions:
         use_status_resources=release.enabled("InPlacePodVerticalScaling"),
         pod_level_resources=release.enabled("PodLevelResources"),
         pod_level_in_place=release.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        sidecars=release.behaviour.sidecars_are_known,
+        rounded_by_container=release.behaviour.requests_are_rounded_by_container,
+        assumed_by_kind=release.behaviour.assumed_requests_are_counted_by_kind,
     )
 
 
@@ -65,6 +69,10 @@ class Framework:
         self.release = release
         self.nodes: NodeTable = snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}
+
+    def on(self, snapshot: Snapshot) -> Self:
+        """The same profile on another snapshot."""
+        return type(self)(self.profile, self.config, snapshot, self.release)
 
     def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """The plugins of an extension point in order."""
@@ -106,16 +114,19 @@ class Framework:
         naming: list[str] = []
         left: frozenset[str] | None = None
         rejection: Status | None = None
+        behaviour = self.release.behaviour
         try:
             for plugin in self.plugins("preFilter", PreFilterPlugin):
                 result = plugin.pre_filter(state, pod, self.nodes)
                 status = _named(result.status, plugin)
+                if status.is_skip and plugin.name in self.release.never_skips_filter:
+                    status = Status(plugin=plugin.name)
                 steps.append(PreFilterStep(status=status, nodes=result.nodes))
                 if status.is_skip:
                     skipped.add(plugin.name)
-                elif status.code is Code.UNSCHEDULABLE:
+                elif status.code is Code.UNSCHEDULABLE and not behaviour.pre_filter_stops_at_any_rejection:
                     rejection = status  # the other plugins still run: preemption will need their state
-                elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                elif status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                     return tuple(steps), status, None, ()
                 elif not status.is_success:
                     text = f'running PreFilter plugin "{plugin.name}": {status.message}'
@@ -125,7 +136,7 @@ class Framework:
                         naming.append(plugin.name)
                         left = result.nodes if left is None else left & result.nodes
                     if left is not None and not left:
-                        return tuple(steps), _nothing_left(naming), left, tuple(naming)
+                        return tuple(steps), _nothing_left(naming, self.release), left, tuple(naming)
         finally:
             state.skip_filter = frozenset(skipped)
         return tuple(steps), rejection or statuses.SUCCESS, left, tuple(naming)
@@ -141,7 +152,7 @@ class Framework:
         for plugin in self.plugins("filter", FilterPlugin):
             if plugin.name in state.skip_filter:
                 continue
-            answer = plugin.filter(state, pod, nodes)
+            answer = _filtered(plugin, state, pod, nodes)
             news = (codes == 0) & answer.rejected
             codes[news] = answer.codes[news]
             first[news] = len(names)
@@ -166,13 +177,7 @@ class Framework:
             with_nominated[row] = status = first_pass.status(int(index))
             codes[row] = status.code
             plugin[row] = outcome.plugins.index(status.plugin)
-        return FilterOutcome(
-            plugins=outcome.plugins,
-            verdicts=outcome.verdicts,
-            codes=codes,
-            plugin=plugin,
-            with_nominated=with_nominated,
-        )
+        return replace(outcome, codes=codes, plugin=plugin, with_nominated=with_nominated)
 
     def _nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
         """The nominated pods that count against `pod`, on the nodes of this table."""
@@ -191,14 +196,20 @@ class Framework:
         """Put pods on their nodes and tell every PreFilter plugin, which updates `state`."""
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
-                plugin.add_pods(state, pod, nodes, change)
+                try:
+                    plugin.add_pods(state, pod, nodes, change)
+                except NotPrepared as missing:
+                    raise NotPrepared(f'running AddPod on PreFilter plugin "{plugin.name}": {missing}') from None
         return nodes.add_pods(change)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Take pods off their nodes and tell every PreFilter plugin, which updates `state`."""
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
-                plugin.remove_pods(state, pod, nodes, change)
+                try:
+                    plugin.remove_pods(state, pod, nodes, change)
+                except NotPrepared as missing:
+                    raise NotPrepared(f'running RemovePod on PreFilter plugin "{plugin.name}": {missing}') from None
         return nodes.remove_pods(change)
 
     # --- PostFilter
@@ -232,7 +243,8 @@ class Framework:
         for pre_score in self.plugins("preScore", PreScorePlugin):
             status = pre_score.pre_score(state, pod, nodes)
             if status.is_skip:
-                skipped.add(pre_score.name)
+                if pre_score.name not in self.release.never_skips_score:
+                    skipped.add(pre_score.name)
             elif not status.is_success:
                 return statuses.error(f'running PreScore plugin "{pre_score.name}": {status.message}')
         state.skip_score = frozenset(skipped)
@@ -243,7 +255,10 @@ class Framework:
         for plugin in self.plugins("score", ScorePlugin):
             if plugin.name in skipped:
                 continue
-            raw[plugin.name] = plugin.score(state, pod, nodes)
+            try:
+                raw[plugin.name] = plugin.score(state, pod, nodes)
+            except NotPrepared as missing:
+                return statuses.error(f'running Score plugins: plugin "{plugin.name}" failed with: {missing}')
             scores = normalized[plugin.name] = plugin.normalize_score(state, pod, nodes, raw[plugin.name])
             weights[plugin.name] = self.profile.weights[plugin.name]
             outside = np.flatnonzero((scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE))
@@ -306,10 +321,22 @@ def _with_status(result: PostFilterResult, status: Status) -> PostFilterResult:
     return replace(result, status=status)
 
 
-def _nothing_left(naming: list[str]) -> Status:
+def _filtered(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+    """The plugin's verdicts; an internal error on every node where PreFilter has not prepared it."""
+    try:
+        return plugin.filter(state, pod, nodes)
+    except NotPrepared as missing:
+        text = str(missing)
+        everywhere = np.ones(len(nodes), dtype=np.bool_)
+        return Verdicts.first_of((everywhere, Code.ERROR, text), explain=lambda _: (PluginMessage(text=text),))
+
+
+def _nothing_left(naming: list[str], release: Release) -> Status:
     """The nodes that the plugins named have none in common."""
     if len(naming) == 1:
         text = f"node(s) didn't satisfy plugin {naming[0]}"
     else:
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(naming))}] simultaneously"
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))
+    unresolvable = release.behaviour.empty_node_set_is_unresolvable
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+    return Status(code=code, reasons=(text,))

@@ -50,7 +50,7 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
             return replace(cycle, outcome=Outcome.ERROR, message=status.message)
         return _post_filter(framework, state, pod, cycle, framework.nodes, status, f" {status.message}.")
 
-    nodes = framework.nodes if names is None else _only(framework.nodes, names)
+    nodes = framework.nodes if names is None else only(framework.nodes, names)
     outcome = framework.passes_filters(state, pod, nodes)
     cycle = replace(cycle, nodes=nodes, filter=outcome)
 
@@ -62,6 +62,9 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
             return _score(framework, state, pod, cycle, nodes)
         return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
 
+    broken = _broken_node_set(framework, names)
+    if broken:
+        return replace(cycle, outcome=Outcome.ERROR, message=broken)
     failed = np.flatnonzero(outcome.codes == Code.ERROR)
     if len(failed):
         first = outcome.status(int(failed[0]))
@@ -71,17 +74,28 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
         return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
 
     reasons = _histogram(outcome)
+    left_out = framework.release.messages.node_left_out.format(plugins=" ".join(sorted(naming)))
     excluded = len(framework.nodes) - len(nodes)
-    if excluded:
-        reasons[f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(naming))}]"] += excluded
+    if excluded and left_out:
+        reasons[left_out] += excluded
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return _post_filter(framework, state, pod, cycle, nodes, outcome, f" {told}." if told else "")
 
 
-def _only(nodes: NodeTable, names: frozenset[str]) -> NodeTable:
+def only(nodes: NodeTable, names: frozenset[str]) -> NodeTable:
     """The nodes of these names; names without a node are ignored."""
     rows = sorted(row for name in names if (row := nodes.cluster.index.get(name)) is not None)
     return nodes.take(np.array(rows, dtype=np.int64))
+
+
+def _broken_node_set(framework: Framework, names: frozenset[str] | None) -> str:
+    """What releases make of names, given by PreFilter plugins, that no node has; empty where that does no harm."""
+    unknown = sorted((names or frozenset()) - framework.snapshot.cluster.index.keys())
+    if unknown and framework.release.behaviour.unknown_node_name_is_an_error:
+        return f'nodeinfo not found for node name "{unknown[0]}"'
+    if names is not None and len(unknown) == len(names) and framework.release.behaviour.panics_without_nodes_left:
+        return "panic: runtime error: integer divide by zero"
+    return ""
 
 
 def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> int | None:
@@ -118,9 +132,16 @@ def _post_filter(
 ) -> Cycle:
     """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
     result = framework.run_post_filter(state, pod, nodes, outcome)
+    behaviour = framework.release.behaviour
     message = f"0/{len(framework.nodes)} nodes are available:{told}"
-    if result is not None and result.status.message:
+    if (
+        result is not None
+        and result.status.message
+        and (result.status.is_rejection or behaviour.post_filter_error_is_told)
+    ):
         message += f" {result.status.message}"
+        if behaviour.post_filter_part_gets_full_stop:
+            message += "."
     return replace(cycle, message=message, post_filter=result)
 
 

@@ -10,10 +10,19 @@ T = TypeVar("T")
 class StateKey(Generic[T]):
     """A plugin's own key, which carries the type of what it stores."""
 
-    __slots__ = ("name",)
+    __slots__ = ("missing", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, missing: str = 'reading "{}" from cycleState: not found') -> None:
+        """`missing` is how the plugin words that nothing is stored; `{}` stands for the name."""
         self.name = name
+        self.missing = missing.format(name)
+
+
+class NotPrepared(Exception):
+    """A plugin reads what its PreFilter or PreScore would have written: that did not run, or was not enabled.
+
+    `str()` is what kube-scheduler says.
+    """
 
 
 class CycleState:
@@ -30,7 +39,11 @@ class CycleState:
         """Plugins whose PreScore returned Skip."""
 
     def __getitem__(self, key: StateKey[T]) -> T:
-        return cast(T, self._values[cast("StateKey[object]", key)])
+        """What was stored. Raises `NotPrepared` where nothing was."""
+        try:
+            return cast(T, self._values[cast("StateKey[object]", key)])
+        except KeyError:
+            raise NotPrepared(key.missing) from None
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         self._values[cast("StateKey[object]", key)] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.admission import PREEMPT_NEVER
+from kschedx.api.priority import PREEMPT_NEVER
 from kschedx.api.types import Pod
 from kschedx.framework.args import DefaultPreemptionArgs
 from kschedx.framework.interface import (
@@ -30,6 +30,9 @@ WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
+_NO_STATUS = -1
+"""In place of a code, for a node of which PostFilter is told nothing."""
+
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """Where no node is feasible, finds the node on which the fewest and least important pods would have to go."""
@@ -50,7 +53,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         ineligible = self._ineligible(pod, nodes, outcome)
         if ineligible:
             return PostFilterResult(status=_unschedulable(ineligible))
-        result = self._preempt(state, pod, nodes.take(_resolvable(nodes, outcome)))
+        result = self._preempt(state, pod, self._worth_trying(nodes, outcome))
         group_limit = self._group_limit(pod)
         if group_limit:
             return replace(result, status=_unschedulable(group_limit), nominated_node=None)
@@ -73,6 +76,25 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             candidate_limit=limit,
         )
 
+    def _worth_trying(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> NodeTable:
+        """The nodes whose rejection evicting pods might lift."""
+        codes = self._codes(nodes, outcome)
+        worth = codes == Code.UNSCHEDULABLE
+        if self.handle.release.behaviour.preemption_tries_nodes_without_status:
+            worth |= codes == _NO_STATUS
+        return self.handle.nodes.take(np.flatnonzero(worth))
+
+    def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
+        """(node,) what PostFilter is told of every node of the cluster; `outcome` is that of `nodes`."""
+        release, count = self.handle.release, len(self.handle.nodes)
+        if isinstance(outcome, Status):
+            told = release.behaviour.pre_filter_rejection_is_each_nodes_status
+            return np.full(count, outcome.code if told else _NO_STATUS, dtype=np.int64)
+        left_out = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if release.messages.node_left_out else _NO_STATUS
+        codes = np.full(count, left_out, dtype=np.int64)
+        codes[nodes.rows] = outcome.codes
+        return codes
+
     def _candidate_limit(self, nodes: int) -> int:
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
@@ -82,13 +104,21 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if pod.spec.preemption_policy == PREEMPT_NEVER:
             return NEVER
         nominated = nodes.cluster.index.get(pod.status.nominated_node_name)
-        if nominated is None or _code_on(nominated, nodes, outcome) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        if nominated is None or self._codes(nodes, outcome)[nominated] == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         pods = self.handle.nodes.pods
         for row in self.handle.nodes.pods_on(nominated):
-            if pods.priorities[row] < pod.priority and _terminates_by_preemption(pods[row]):
+            if pods.priorities[row] < pod.priority and self._is_awaited(pods[row]):
                 return VICTIMS_TERMINATING
         return ""
+
+    def _is_awaited(self, pod: Pod) -> bool:
+        """It is being deleted, for what kube-scheduler takes to be an earlier preemption."""
+        release = self.handle.release
+        if not pod.metadata.deletion_timestamp:
+            return False
+        knows_reason = release.behaviour.preemption_awaits_only_its_victims
+        return _was_preempted(pod) if knows_reason and release.enabled("PodDisruptionConditions") else True
 
     def _group_limit(self, pod: Pod) -> str:
         """Why preemption is left to the pod's group; empty where it is not."""
@@ -109,26 +139,8 @@ def _unschedulable(text: str) -> Status:
     return Status(code=Code.UNSCHEDULABLE, reasons=(f"preemption: {text}",))
 
 
-def _resolvable(nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
-    """Rows of `nodes` whose rejection evicting pods might lift."""
-    if isinstance(outcome, Status):
-        count = len(nodes) if outcome.code is Code.UNSCHEDULABLE else 0
-        return np.arange(count, dtype=np.int64)
-    return np.flatnonzero(outcome.codes == Code.UNSCHEDULABLE)
-
-
-def _code_on(node: int, nodes: NodeTable, outcome: FilterOutcome | Status) -> Code:
-    """The status of a node of the cluster; those that PreFilter left out are unresolvable."""
-    if isinstance(outcome, Status):
-        return outcome.code
-    index = np.flatnonzero(nodes.rows == node)
-    return Code(int(outcome.codes[index[0]])) if len(index) else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-
-
-def _terminates_by_preemption(pod: Pod) -> bool:
-    """It is being deleted, and the first DisruptionTarget condition says that a scheduler did it."""
-    if not pod.metadata.deletion_timestamp:
-        return False
+def _was_preempted(pod: Pod) -> bool:
+    """Its first DisruptionTarget condition says that a scheduler did it."""
     target = next((condition for condition in pod.status.conditions if condition.type == DISRUPTION_TARGET), None)
     return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kschedx.api.types import Pod
+from kschedx.api.types import Container, Pod
 from kschedx.framework.interface import MAX_NODE_SCORE, ScorePlugin
 from kschedx.framework.state import CycleState
 from kschedx.snapshot.columns import IntArray
@@ -25,26 +25,31 @@ class ImageLocality(ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
-        for name, times in Counter(map(normalized_image_name, _references(pod))).items():
+        for name, times in Counter(map(normalized_image_name, self._references(pod))).items():
             image = nodes.cluster.images.state(name)
             if image is not None:
                 # an image on few nodes counts less there, lest they attract every pod that wants it
                 spread = len(image.nodes) / len(nodes.cluster.nodes)
                 held[image.nodes] += times * int(float(image.size_bytes) * spread)
-        most = MAX_CONTAINER_THRESHOLD * (len(pod.spec.init_containers) + len(pod.spec.containers))
+        most = MAX_CONTAINER_THRESHOLD * len(self._containers(pod))
         # not `clip`: a pod without containers has its bounds the wrong way round
         sums = np.where(held < MIN_THRESHOLD, MIN_THRESHOLD, np.where(held > most, most, held))
         return MAX_NODE_SCORE * (sums[nodes.rows] - MIN_THRESHOLD) // (most - MIN_THRESHOLD)
+
+    def _containers(self, pod: Pod) -> tuple[Container, ...]:
+        """Those whose images count."""
+        with_init = self.handle.release.behaviour.init_images_are_scored
+        return (*pod.spec.init_containers, *pod.spec.containers) if with_init else tuple(pod.spec.containers)
+
+    def _references(self, pod: Pod) -> Iterator[str]:
+        for container in self._containers(pod):
+            yield container.image
+        if self.handle.release.behaviour.image_volumes_are_scored:
+            for volume in pod.spec.volumes:
+                if volume.image is not None:
+                    yield volume.image.reference
 
 
 def normalized_image_name(name: str) -> str:
     """The name as nodes report it, with `:latest` where there is neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
-
-
-def _references(pod: Pod) -> Iterator[str]:
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        yield container.image
-    for volume in pod.spec.volumes:
-        if volume.image is not None:
-            yield volume.image.reference

@@ -77,7 +77,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         required = _required(pod)
         if required is None and self._added is None and not pod.spec.node_selector:
             return PRE_FILTER_SKIP
-        names = None if required is None else _named_nodes(required)
+        behaviour = self.handle.release.behaviour
+        names = None if required is None else _named_nodes(required, every_term=behaviour.contradictory_term_rejects)
         if names is not None and not names:
             conflict = Status(
                 code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -108,13 +109,14 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             preferred = _Rules.of(_affinity(pod)).preferred
         except InputError as wrong:
             return error(str(wrong))
+        state[PREFERRED] = preferred or PreferredSchedulingTerms(terms=())
         if preferred is None and self._added_preferred is None:
             return SKIP
-        state[PREFERRED] = preferred or PreferredSchedulingTerms(terms=())
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        total = preferred_weights(state[PREFERRED], nodes)
+        preferred = state[PREFERRED] if PREFERRED in state else _preferred(pod)
+        total = preferred_weights(preferred, nodes)
         if self._added_preferred is not None:
             total = total + preferred_weights(self._added_preferred, nodes)
         return total
@@ -127,6 +129,10 @@ def _affinity(pod: Pod) -> NodeAffinityRules | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
+def _preferred(pod: Pod) -> PreferredSchedulingTerms:
+    return _Rules.of(_affinity(pod)).preferred or PreferredSchedulingTerms(terms=())
+
+
 def _required(pod: Pod) -> NodeSelector | None:
     affinity = _affinity(pod)
     return affinity.required_during_scheduling_ignored_during_execution if affinity else None
@@ -136,7 +142,7 @@ def _compiled(pod: Pod) -> RequiredNodeAffinity:
     return required_node_affinity(pod.spec.node_selector, _required(pod))
 
 
-def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
+def _named_nodes(required: NodeSelector, *, every_term: bool) -> frozenset[str] | None:
     """The node names that the terms' matchFields leave, or None where a term names none.
 
     Within a term the fields must all hold, so their names are intersected; terms are alternatives, so theirs are united.
@@ -148,13 +154,19 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
         named = [frozenset(f.values) for f in term.match_fields if f.key == NODE_NAME_FIELD and f.operator == "In"]
         if not named:
             return None
-        united |= frozenset.intersection(*named)
+        common = frozenset.intersection(*named)
+        if not common and every_term:
+            return common
+        united |= common
     return united
 
 
 def _mismatch(pod: Pod, node: Node | None) -> NodeAffinityMismatch:
-    """What of the pod's own rules does not match: nodeSelector first, as it is looked at first."""
-    rules = _compiled(pod)
+    return mismatch(_compiled(pod), node)
+
+
+def mismatch(rules: RequiredNodeAffinity, node: Node | None) -> NodeAffinityMismatch:
+    """What of a pod's own rules does not match: nodeSelector first, as it is looked at first."""
     labels = node.metadata.labels if node else {}
     if rules.label_selector is not None and not rules.label_selector.matches(labels):
         results = rules.label_selector.explain(labels)

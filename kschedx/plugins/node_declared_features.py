@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
+import numpy as np
+
 from kschedx.api.types import Pod
 from kschedx.findings import MissingNodeFeatures
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts
+from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable
 
-REQUIRED: StateKey[frozenset[str]] = StateKey("PreFilterNodeDeclaredFeatures")
+REQUIRED: StateKey[frozenset[str]] = StateKey(
+    "PreFilterNodeDeclaredFeatures", 'error reading "{}" from cycle-state: not found'
+)
 
 
 def _restarts_all_containers(pod: Pod) -> bool:
@@ -63,7 +68,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return PRE_FILTER_SKIP
-        required = frozenset(feature for feature, needs in INFERENCES.items() if needs(pod))
+        inferences = dict(INFERENCES)
+        if not self.handle.release.behaviour.user_namespace_on_host_network_is_inferred:
+            del inferences["UserNamespacesHostNetworkSupport"]
+        required = frozenset(feature for feature, needs in inferences.items() if needs(pod))
         if not required:
             return PRE_FILTER_SKIP
         state[REQUIRED] = required
@@ -73,16 +81,16 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return Verdicts.success(len(nodes))
         required = state[REQUIRED]
-
-        def explain(row: int) -> tuple[MissingNodeFeatures, ...]:
-            missing = required - read_features(nodes.declared_features[row])
-            return (MissingNodeFeatures(required=tuple(sorted(required)), missing=tuple(sorted(missing))),)
-
-        return Verdicts.first_of(
-            (
-                nodes.declared_features.where(lambda declared: not required <= read_features(declared)),
-                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                self.handle.release.messages.unmatched_declared_features,
+        read = read_features if self.handle.release.behaviour.declared_features_are_read_in_order else frozenset
+        missing = [tuple(sorted(required - read(declared))) for declared in nodes.declared_features.values]
+        text = self.handle.release.messages.unmatched_declared_features
+        codes = [Code.UNSCHEDULABLE_AND_UNRESOLVABLE if names else Code.SUCCESS for names in missing]
+        reasons = [(text.format(missing=", ".join(names)),) if names else () for names in missing]
+        of_node = nodes.declared_features.codes
+        return Verdicts(
+            codes=np.array(codes, dtype=np.int64)[of_node],
+            reasons=Column(of_node, reasons),
+            explain=lambda row: (
+                MissingNodeFeatures(required=tuple(sorted(required)), missing=missing[int(of_node[row])]),
             ),
-            explain=explain,
         )

@@ -13,13 +13,11 @@ from kschedx.findings import HostPortConflict
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts
-from kschedx.plugins.cycle_state import not_prepared
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import host_ports
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
-READING = 'reading "PreFilterNodePorts"'
 ANY_IP = "0.0.0.0"
 
 
@@ -40,8 +38,27 @@ class _HostPort(Struct, frozen=True):
         return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
 
 
+class _Wanted(Struct, frozen=True, kw_only=True):
+    """What the pod wants, and how the release counts what others have."""
+
+    ports: tuple[_HostPort, ...]
+    sidecars: bool
+    """Ports of restartable init containers count."""
+
+    def occupied(self, spec: PodSpec) -> tuple[_HostPort, ...]:
+        """The ports of a pod that runs."""
+        return tuple(map(_HostPort.of, host_ports(spec, sidecars=self.sidecars)))
+
+    def contested(self, spec: PodSpec) -> frozenset[_HostPort]:
+        """Those of them that conflict with one that is wanted."""
+        ports = self.occupied(spec)
+        if not ports:  # nearly always
+            return frozenset()
+        return frozenset(port for port in ports if any(port.conflicts(other) for other in self.ports))
+
+
 class _State(Struct, frozen=True, kw_only=True):
-    wanted: tuple[_HostPort, ...]
+    wanted: _Wanted
     contested: BoolArray
     """(pod,) whether a pod has a port that conflicts with one that is wanted, wherever it runs."""
     taken: BoolArray
@@ -62,14 +79,16 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        wanted = tuple(map(_HostPort.of, host_ports(pod.spec)))
-        if not wanted:
-            return PRE_FILTER_SKIP
-        contested = nodes.pods.specs.where(lambda spec: bool(_contested(spec, wanted)))
+        sidecars = self.handle.release.behaviour.sidecar_ports_are_occupied
+        ports = tuple(map(_HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
+        wanted = _Wanted(ports=ports, sidecars=sidecars)
+        contested = np.zeros(len(nodes.pods), dtype=np.bool_)
+        if ports:
+            contested = nodes.pods.specs.where(lambda spec: bool(wanted.contested(spec)))
         taken = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
         taken[nodes.pods.node[contested & (nodes.pods.node >= 0)]] = True
         state[STATE] = _State(wanted=wanted, contested=contested, taken=taken, changed={})
-        return PreFilterResult()
+        return PreFilterResult() if ports else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         self._change(state, nodes, change, add=True)
@@ -78,18 +97,18 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         self._change(state, nodes, change, add=False)
 
     def _change(self, state: CycleState, nodes: NodeTable, change: PodRows, *, add: bool) -> None:
+        if STATE not in state:
+            return  # upstream has no such extension: ports are the node's, and Filter will say what is missing
         now = state[STATE]
         changed = dict(now.changed)
         for i in np.flatnonzero(now.contested[change.pods]):
             node, spec = int(change.nodes[i]), nodes.pods.specs[int(change.pods[i])]
             before = changed[node] if node in changed else _in_use(nodes, node, now)
-            ports = _contested(spec, now.wanted)
+            ports = now.wanted.contested(spec)
             changed[node] = before | ports if add else before - ports
         state[STATE] = replace(now, changed=changed)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        if STATE not in state:
-            return not_prepared(len(nodes), READING)
         now = state[STATE]
         taken = now.taken.copy()
         for node, ports in now.changed.items():
@@ -100,33 +119,25 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         )
 
 
-def _contested(spec: PodSpec, wanted: tuple[_HostPort, ...]) -> frozenset[_HostPort]:
-    """The ports of a pod that conflict with one that is wanted."""
-    ports = host_ports(spec)
-    if not ports:  # nearly always
-        return frozenset()
-    return frozenset(port for port in map(_HostPort.of, ports) if any(port.conflicts(other) for other in wanted))
-
-
 def _in_use(nodes: NodeTable, node: int, state: _State) -> frozenset[_HostPort]:
     """The contested ports that pods on a node occupy, before any change."""
     pods = nodes.pods.on_node(node)
     specs = (nodes.pods.specs[int(pod)] for pod in pods[state.contested[pods]])
-    return frozenset().union(*(_contested(spec, state.wanted) for spec in specs))
+    return frozenset().union(*(state.wanted.contested(spec) for spec in specs))
 
 
-def _conflicts(nodes: NodeTable, row: int, wanted: tuple[_HostPort, ...]) -> tuple[HostPortConflict, ...]:
+def _conflicts(nodes: NodeTable, row: int, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
     """Every pair of a wanted port and a pod on the node that is in its way."""
     holders = [
-        (nodes.pods.key(int(pod)), _HostPort.of(port))
+        (nodes.pods.key(int(pod)), port)
         for pod in nodes.pods_on(row)
-        for port in host_ports(nodes.pods.specs[int(pod)])
+        for port in wanted.occupied(nodes.pods.specs[int(pod)])
     ]
     return tuple(
         HostPortConflict(
             port=mine.port, protocol=mine.protocol, host_ip=mine.ip, holder=holder, holder_host_ip=theirs.ip
         )
-        for mine in wanted
+        for mine in wanted.ports
         for holder, theirs in holders
         if mine.conflicts(theirs)
     )

@@ -10,7 +10,7 @@ from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
 from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status
-from kschedx.plugins.resource_allocation import Allocation, scored_request
+from kschedx.plugins.resource_allocation import Allocation, scored_options, scored_request
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -30,18 +30,21 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         request = self._request(pod, nodes)
-        if not any(request):
+        release = self.handle.release
+        if not any(request) and self.name not in release.never_skips_score:
             # a profile may leave out PreScore, which skips these pods
             return np.zeros(len(nodes), dtype=np.int64)
         allocation = Allocation.of(nodes, self._resources, request, with_defaults=False)
         after = _balance(allocation.requested, allocation)
+        if not release.behaviour.balance_is_compared_with_before:
+            return after
         before = _balance(allocation.allocated, allocation)
         # both are in 50..100, so their difference becomes 50 (worse) to 100 (better)
         half = MAX_NODE_SCORE // 2
         return half + (half + after - before) // 2
 
     def _request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
-        request = pod_request(pod.spec, pod.status, nodes.options)
+        request = pod_request(pod.spec, pod.status, scored_options(nodes.options, self.handle.release))
         return scored_request(request, self._resources, with_defaults=False)
 
 

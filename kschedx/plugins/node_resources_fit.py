@@ -8,10 +8,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resources import CPU, RequestOptions, is_extended_resource, is_scalar_resource, pod_request
+from kschedx.api.resources import CPU, is_extended_resource, is_scalar_resource, pod_request
 from kschedx.api.types import Pod
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
-from kschedx.framework.args import LEAST_ALLOCATED, MOST_ALLOCATED, NodeResourcesFitArgs
+from kschedx.framework.args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+)
 from kschedx.framework.interface import (
     FilterPlugin,
     Handle,
@@ -22,13 +27,13 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.plugins.cycle_state import not_prepared
 from kschedx.plugins.resource_allocation import (
     Allocation,
     amounts,
     least_allocated,
     most_allocated,
     requested_to_capacity_ratio,
+    scored_options,
     scored_request,
 )
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
@@ -37,9 +42,10 @@ from kschedx.snapshot.resources import NATIVE
 
 REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
 REASON_PODS = "Too many pods"
-READING = 'error reading "PreFilterNodeResourcesFit"'
 
-REQUEST: StateKey[Mapping[str, int]] = StateKey("PreFilterNodeResourcesFit")
+REQUEST: StateKey[Mapping[str, int]] = StateKey(
+    "PreFilterNodeResourcesFit", 'error reading "{}" from cycleState: not found'
+)
 
 
 class _Check(Struct, frozen=True, kw_only=True):
@@ -68,11 +74,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
+        self._behaviour = handle.release.behaviour
 
     # --- filter
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        if not self.handle.release.enabled("SidecarContainers") and _has_sidecar(pod):
+        if self._refuses_sidecars(pod) and not self._behaviour.sidecars_are_refused_node_by_node:
             refused = Status(
                 code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
                 reasons=(REASON_SIDECAR,),
@@ -84,9 +91,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         state[REQUEST] = pod_request(pod.spec, pod.status, options).amounts
         return PreFilterResult()
 
+    def _refuses_sidecars(self, pod: Pod) -> bool:
+        if self.handle.release.enabled("SidecarContainers") or not self._behaviour.sidecars_are_known:
+            return False
+        return any(container.is_restartable_init for container in pod.spec.init_containers)
+
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        if REQUEST not in state:
-            return not_prepared(len(nodes), READING)
+        if self._refuses_sidecars(pod):
+            return _sidecar_refused(len(nodes))
         checks = [self._check(nodes, resource, amount) for resource, amount in self._checked(state[REQUEST])]
         crowded = nodes.pod_count + 1 > nodes.allowed_pods
 
@@ -96,7 +108,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return pods + short if crowded[row] else short
 
         failed = np.column_stack([crowded, *(check.short for check in checks)])
-        never = np.any([np.zeros(len(nodes), dtype=np.bool_), *(check.never_fits for check in checks)], axis=0)
+        never = np.zeros(len(nodes), dtype=np.bool_)
+        if self._behaviour.oversized_requests_are_unresolvable:
+            never = np.any([never, *(check.never_fits for check in checks)], axis=0)
         reasons = (REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
         return Verdicts(
             codes=np.select(
@@ -109,9 +123,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         """The resources to look at, with the amounts: cpu, memory, ephemeral-storage, then the others by name."""
         others = sorted(request.keys() - set(NATIVE))
+        asks_for_nothing = not others and not any(request.values())
         for resource in (*NATIVE, *others):
             amount = request.get(resource, 0)
-            if amount > 0 and not self._is_ignored(resource):
+            compares_zero = self._behaviour.zero_requests_can_be_short and resource in NATIVE and not asks_for_nothing
+            if (amount > 0 or compares_zero) and not self._is_ignored(resource):
                 yield resource, amount
 
     def _is_ignored(self, resource: str) -> bool:
@@ -123,7 +139,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         allocatable = amounts(nodes, nodes.allocatable, resource)
         short = request > allocatable - amounts(nodes, nodes.requested, resource)
         if self._has_device_class(resource):
-            short &= allocatable > 0
+            also_zero = self._behaviour.devices_replace_resources_offered_as_zero
+            short &= allocatable > 0 if also_zero else _offered(nodes, resource)
         return _Check(resource=resource, request=request, allocatable=allocatable, short=short)
 
     def _has_device_class(self, resource: str) -> bool:
@@ -141,20 +158,32 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         strategy = self._strategy
-        # unlike the filter, scores do not look at the pod level: upstream gives its scorers none of the feature gates
-        options = RequestOptions(use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
+        options = scored_options(nodes.options, self.handle.release)
+        if not self._behaviour.fit_scores_heed_gates:
+            # unlike the filter, scores do not look at the pod level: the scorers are given none of the feature gates
+            options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
         request = pod_request(pod.spec, pod.status, options)
         asked = scored_request(request, strategy.resources, with_defaults=True)
         allocation = Allocation.of(nodes, strategy.resources, asked, with_defaults=True)
-        if strategy.requested_to_capacity_ratio is not None:
+        if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio is not None:
             shape = strategy.requested_to_capacity_ratio.shape
             return requested_to_capacity_ratio(allocation, strategy.resources, shape)
         mean = {LEAST_ALLOCATED: least_allocated, MOST_ALLOCATED: most_allocated}[strategy.type]
         return mean(allocation, strategy.resources)
 
 
-def _has_sidecar(pod: Pod) -> bool:
-    return any(container.is_restartable_init for container in pod.spec.init_containers)
+def _sidecar_refused(count: int) -> Verdicts:
+    everywhere = np.ones(count, dtype=np.bool_)
+    return Verdicts.first_of(
+        (everywhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_SIDECAR),
+        explain=lambda _: (PluginMessage(text=REASON_SIDECAR),),
+    )
+
+
+def _offered(nodes: NodeTable, resource: str) -> BoolArray:
+    """(node,) whether the node's allocatable names the resource, be it as 0."""
+    column = nodes.resources.index.get(resource)
+    return np.zeros(len(nodes), dtype=np.bool_) if column is None else nodes.offers[:, column]
 
 
 def _reasons(failed: BoolArray, reasons: tuple[str, ...]) -> Column[tuple[str, ...]]:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 from msgspec import Struct
 
-from kschedx.api.resources import CPU, MEMORY, PodRequest, is_scalar_resource
+from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_scalar_resource
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
 from kschedx.framework.interface import MAX_NODE_SCORE
 from kschedx.plugins.shape_score import shape_score
+from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -64,6 +66,12 @@ class Allocation(Struct, frozen=True, kw_only=True):
             allocated=np.where(counts, allocated, 0),
             requested=np.where(counts, allocated + np.array(request, dtype=np.int64), 0),
         )
+
+
+def scored_options(options: RequestOptions, release: Release) -> RequestOptions:
+    """How the scorers count the incoming pod, from how pods on nodes are counted."""
+    whole_cpus = release.behaviour.scores_round_overhead_to_units
+    return replace(options, assumed_by_kind=False, overhead_in_whole_cpus=whole_cpus)
 
 
 def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, with_defaults: bool) -> tuple[int, ...]:

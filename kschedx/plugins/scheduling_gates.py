@@ -15,7 +15,7 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
-        if not gates:
+        if not gates or not self.handle.release.enabled("PodSchedulingReadiness"):
             return SUCCESS
         return Status(
             code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kschedx.api.tolerations import (
     DO_NOT_SCHEDULE,
     PREFER_NO_SCHEDULE,
@@ -17,10 +19,12 @@ from kschedx.framework.interface import FilterPlugin, PreScorePlugin, ScorePlugi
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.normalize import default_normalize
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey("PreScoreTaintToleration")
+TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey(
+    "PreScoreTaintToleration", 'failed to read "{}" from cycleState: not found'
+)
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -40,14 +44,17 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
         def explain(row: int) -> tuple[UntoleratedTaint, ...]:
             taint = first(nodes.taints[row])
-            return () if taint is None else (_finding(taint, tolerations),)
+            return () if taint is None else (untolerated_taint(taint, tolerations),)
 
-        return Verdicts.first_of(
-            (
-                nodes.taints.where(lambda taints: first(taints) is not None),
-                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                self.handle.release.messages.untolerated_taint,
-            ),
+        text = self.handle.release.messages.untolerated_taint
+        untolerated_ones = [first(taints) for taints in nodes.taints.values]
+        codes = [Code.SUCCESS if taint is None else Code.UNSCHEDULABLE_AND_UNRESOLVABLE for taint in untolerated_ones]
+        reasons = [
+            () if taint is None else (text.format(key=taint.key, value=taint.value),) for taint in untolerated_ones
+        ]
+        return Verdicts(
+            codes=np.array(codes, dtype=np.int64)[nodes.taints.codes],
+            reasons=Column(nodes.taints.codes, reasons),
             explain=explain,
         )
 
@@ -71,7 +78,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return default_normalize(scores, reverse=True)
 
 
-def _finding(taint: Taint, tolerations: Sequence[Toleration]) -> UntoleratedTaint:
+def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration]) -> UntoleratedTaint:
     """The taint, and the toleration that differs from what it would take in the fewest fields, if it shares the key."""
     nearest: tuple[int, list[str]] | None = None
     for index, toleration in enumerate(tolerations):

@@ -31,7 +31,7 @@ class _State(Struct, frozen=True, kw_only=True):
     """(pod,) whether a pod has a disk that the incoming pod cannot share."""
 
 
-STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions")
+STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions", 'cannot read "{}" from cycleState')
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
@@ -45,8 +45,6 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             return PreFilterResult(status=single)
         disks = [volume for volume in pod.spec.volumes if _disk(volume) is not None]
         holders = _holders(pod, nodes, single)
-        if not disks and not holders:
-            return PRE_FILTER_SKIP
         specs = nodes.pods.specs
         state[STATE] = _State(
             claims=single,
@@ -57,7 +55,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             if disks
             else np.zeros(len(nodes.pods), dtype=np.bool_),
         )
-        return PreFilterResult()
+        return PreFilterResult() if disks or holders else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         _count(state, change, +1)

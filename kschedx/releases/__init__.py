@@ -1,4 +1,8 @@
-"""Kubernetes releases as data: `resolve()` gives the frozen value that everything else reads."""
+"""Kubernetes releases as data: `resolve()` gives the frozen value that everything else reads.
+
+A fact stands once, with its dates: gates in `feature_gates`, plugins in `plugins`, texts in `messages`, what a
+configuration may say in `configuration`, and everything else that changed as a named claim in `behaviour`.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,29 @@ import re
 from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
-from kschedx.releases import v1_36
+from kschedx.releases import configuration, plugins, pre_framework
+from kschedx.releases.behaviour import Behaviour
+from kschedx.releases.configuration import V1, V1BETA2, Arguments
+from kschedx.releases.dates import Minor, holds, minor
 from kschedx.releases.gates import resolve_gates
-from kschedx.releases.release import PLACEMENT_POINTS, POINTS, DefaultPlugin, Messages, Release
+from kschedx.releases.messages import Messages
+from kschedx.releases.plugins import DefaultPlugin
+from kschedx.releases.release import PLACEMENT_POINTS, POINTS, Release
 
 __all__ = [
     "PLACEMENT_POINTS",
     "POINTS",
+    "V1",
+    "V1BETA2",
     "VERSIONS",
+    "Behaviour",
     "DefaultPlugin",
     "Messages",
     "Release",
     "resolve",
 ]
 
-VERSIONS = (v1_36.VERSION,)
+VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
 """The minor releases that kschedx emulates, newest first."""
 
 
@@ -30,24 +42,48 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
 
     ConfigError for a release that kschedx does not know, and for gates that kube-scheduler would refuse.
     """
-    minor = _minor(version) if version is not None else VERSIONS[0]
-    gates = resolve_gates(minor, feature_gates or {})
+    name = _known(version) if version is not None else VERSIONS[0]
+    if name in pre_framework.VERSIONS:
+        return pre_framework.resolve(name, feature_gates or {})
+    release = minor(name)
+    gates = resolve_gates(name, feature_gates or {})
+    versions = configuration.versions_in(release)
+
+    def present(entries: tuple[DefaultPlugin, ...]) -> tuple[DefaultPlugin, ...]:
+        return tuple(p for p in entries if p.is_in(release) and (p.gate is None or gates.get(p.gate, False)))
+
     return Release(
-        version=minor,
+        version=name,
         gates=gates,
-        default_plugins=tuple(p for p in v1_36.DEFAULT_PLUGINS if p.gate is None or gates[p.gate]),
-        plugin_points=v1_36.PLUGIN_POINTS,
-        removed_plugins=v1_36.REMOVED_PLUGINS,
-        config_versions=v1_36.CONFIG_VERSIONS,
-        messages=v1_36.MESSAGES,
+        default_plugins=present(plugins.DEFAULT_PLUGINS),
+        v1beta2_default_plugins={
+            point: present(entries) for point, entries in plugins.V1BETA2_DEFAULT_PLUGINS.items() if V1BETA2 in versions
+        },
+        plugin_points=plugins.points_of(release),
+        never_skips_filter=_before(plugins.FIRST_FILTER_SKIP, release),
+        never_skips_score=_before(plugins.FIRST_SCORE_SKIP, release),
+        removed_plugins=tuple(
+            name for name, first, last in plugins.NO_LONGER_IN_V1 if holds(release, first=first, last=last)
+        ),
+        config_versions=versions,
+        missing_fields={one: tuple(configuration.missing_fields(one, release)) for one in versions},
+        arguments=Arguments(release),
+        messages=Messages(release),
+        behaviour=Behaviour(release),
     )
 
 
-def _minor(version: str) -> str:
+def _before(first: Mapping[str, str], release: Minor) -> frozenset[str]:
+    """The plugins whose date is still to come."""
+    return frozenset(plugin for plugin, date in first.items() if release < minor(date))
+
+
+def _known(version: str) -> str:
     """`1.36` of `v1.36.2-gke.100`."""
     match = re.match(r"v?(\d+\.\d+)(?:[.+-]|$)", version, re.ASCII)
-    if match and match[1] in VERSIONS:
+    every = (*VERSIONS, *pre_framework.VERSIONS)
+    if match and match[1] in every:
         return match[1]
-    hint = nearest(version, VERSIONS)
-    known = f"known releases: {', '.join(VERSIONS)}"
+    hint = nearest(version, every)
+    known = f"known releases: {', '.join(every)}"
     raise ConfigError(f"unknown Kubernetes release {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)

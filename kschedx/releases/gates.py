@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kschedx.errors import ConfigError, nearest
-from kschedx.releases.feature_gates import DEPENDENCIES, HISTORY
+from kschedx.releases.dates import minor
+from kschedx.releases.feature_gates import DEPENDENCIES, DEPENDENCIES_SINCE, HISTORY
 
 GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
 """Gates that stand for every gate of a stage that is not set by name."""
 
+REMOVED = "removed"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateSpec:
+
+class GateSpec(Struct, frozen=True, kw_only=True):
     """A gate's stage in one release."""
 
     stage: str
@@ -24,18 +27,25 @@ class GateSpec:
 
 def specs(version: str) -> dict[str, GateSpec]:
     """The gates that exist in a minor release."""
-    at = _number(version)
+    return {gate: spec for gate, spec in _ever(version).items() if spec.stage != REMOVED}
+
+
+def _ever(version: str) -> dict[str, GateSpec]:
+    """The gates of a minor release and of those before it; a removed one keeps the default that it had last."""
+    at = minor(version)
     known: dict[str, GateSpec] = {}
     for gate, history in HISTORY.items():
         for entry in history.split(", "):
-            since, stage, default, *locked = entry.split()
-            if _number(since) <= at:
-                known[gate] = GateSpec(stage=stage, default=default == "on", locked=bool(locked))
+            since, stage, *words = entry.split()
+            if minor(since) > at:
+                break
+            default = known[gate].default if stage == REMOVED else words[0] == "on"
+            known[gate] = GateSpec(stage=stage, default=default, locked="locked" in words)
     return known
 
 
 def resolve_gates(version: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
-    """Every gate of the release with its value.
+    """Every gate of the release with its value, and the removed ones with what they became.
 
     A gate by name counts before AllAlpha and AllBeta. ConfigError for a gate that is unknown or locked to the other
     value, and for one that is on while a gate that it depends on is off.
@@ -51,12 +61,13 @@ def resolve_gates(version: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
         if spec.locked and spec.default != value:
             fixed = _word(spec.default)
             raise ConfigError(f"cannot set feature gate {gate} to {_word(value)}, feature is locked to {fixed}")
-    values = {gate: spec.default for gate, spec in known.items()}
+    values = {gate: spec.default for gate, spec in _ever(version).items()}
     for group, stage in GROUPS.items():
         if group in wanted:
             values |= {gate: wanted[group] for gate, spec in known.items() if spec.stage == stage}
     values |= {gate: value for gate, value in wanted.items() if gate not in GROUPS}
-    _check_dependencies(values)
+    if minor(version) >= minor(DEPENDENCIES_SINCE):
+        _check_dependencies(values)
     return values
 
 
@@ -74,7 +85,3 @@ def _check_dependencies(values: Mapping[str, bool]) -> None:
 
 def _word(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

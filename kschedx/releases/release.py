@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
+
+from kschedx.releases.behaviour import Behaviour
+from kschedx.releases.configuration import Arguments
+from kschedx.releases.messages import Messages
+from kschedx.releases.plugins import DefaultPlugin
 
 POINTS = (
     "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore",
@@ -15,49 +21,39 @@ PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 """The extension points that only a pod group passes; a configuration may name them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultPlugin:
-    """An entry of the default profile's MultiPoint list."""
-
-    name: str
-    weight: int = 0
-    """0 where upstream sets none; a score plugin then counts once."""
-    gate: str | None = None
-    """The feature gate without which the entry is absent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Messages:
-    """Reason texts that differ between releases; a text that never changed stays beside its plugin."""
-
-    untolerated_taint: str
-    volume_node_affinity_conflict: str
-    read_write_once_pod_in_use: str
-    unmatched_declared_features: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Struct, frozen=True, kw_only=True):
     """A Kubernetes release with its feature gates resolved.
 
-    Plugins never compare versions: they ask `enabled(gate)`, take a text from `messages`, or read a boolean field of
-    this class that claims one behaviour.
+    Plugins never compare versions: they ask `enabled(gate)`, take a text from `messages`, or read a claim of
+    `behaviour`.
     """
 
     version: str
     """Minor release: `1.36`."""
     gates: Mapping[str, bool]
-    """Every gate that kube-scheduler knows in this release."""
+    """Every gate that kube-scheduler knows in this release, and those that were removed with what they had become."""
     default_plugins: tuple[DefaultPlugin, ...]
     """The default profile's MultiPoint list in order; entries of gates that are off are left out."""
+    v1beta2_default_plugins: Mapping[str, tuple[DefaultPlugin, ...]]
+    """The default profile of v1beta2, a list for each extension point; empty where v1beta2 is not read."""
     plugin_points: Mapping[str, frozenset[str]]
     """In-tree plugin to the extension points that it implements, of `POINTS` and `PLACEMENT_POINTS`."""
+    never_skips_filter: frozenset[str]
+    """Plugins whose Filter is called for every pod: their PreFilter cannot say Skip yet."""
+    never_skips_score: frozenset[str]
+    """Plugins that score every pod: their PreScore cannot say Skip yet."""
     removed_plugins: tuple[str, ...]
-    """Plugins of earlier releases that a configuration may no longer name."""
+    """Plugins of earlier releases that a v1 configuration may no longer name."""
     config_versions: tuple[str, ...]
     """The apiVersions of KubeSchedulerConfiguration that the release reads, newest first."""
+    missing_fields: Mapping[str, tuple[str, ...]]
+    """Each of these versions to the fields of others that it lacks here, as `configuration.Field.path` writes them."""
+    arguments: Arguments
     messages: Messages
+    behaviour: Behaviour
+    has_framework: bool = True
+    """False for the schedulers of predicates and priorities (`pre_framework`)."""
 
     def enabled(self, gate: str) -> bool:
-        """Whether a feature gate is on; a KeyError for a gate that the release does not know."""
-        return self.gates[gate]
+        """Whether a feature gate is on. A gate that came later is off, one that was removed is what it had become."""
+        return self.gates.get(gate, False)

@@ -12,7 +12,7 @@ from kschedx.explain.diagnosis import Diagnosis, Excluded, NodeDetail, Stop
 from kschedx.explain.holders import Answer, Eviction, Holder
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.framework.status import Status
-from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, ended, fact_lines, fits, line, paragraph
+from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph
 from kschedx.render.units import balance, count, listed
 from kschedx.render.wording import Fact, brief_text
 from kschedx.render.words import describe
@@ -26,7 +26,7 @@ class Level(IntEnum):
     """How much of a block is shown."""
 
     LINE = 0
-    """Headlines alone."""
+    """The verdict's headline, with the number of further blockers."""
     BRIEF = 1
     """A line for each fact that the numbers are in."""
     FACTS = 2
@@ -69,6 +69,10 @@ def detail_block(
     lines: list[Text] = []
     limit = _MOST_LINES[level]
     pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in told(blocker)]
+    if level is Level.LINE:
+        further = sum(not is_cordon_taint(finding) for _, finding in pairs[1:])
+        aside = " ".join(filter(None, (aside, f"+ {count(further, 'more blocker')}" if further else "")))
+        pairs = pairs[:1]
     for number, (blocker, finding) in enumerate(pairs):
         words = describe(finding, detail)
         nominated = " (with the pods nominated for it)" if blocker.with_nominated else ""
@@ -76,7 +80,7 @@ def detail_block(
         if number == 0:
             lines += _heading(where or detail.account.name, headline, aside, width)
         else:
-            lines += _also(headline, width, level)
+            lines += _also(headline, width)
         if level is not Level.LINE and not is_cordon_taint(finding):
             for fact in words.facts:
                 lines += fact_lines(fact, width, limit)
@@ -109,9 +113,7 @@ def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
     return [first, *paragraph(headline, width, first=" " * INDENT, indent=INDENT + 2)]
 
 
-def _also(headline: str, width: int, level: Level) -> list[Text]:
-    if level is Level.LINE:
-        return [line(" " * INDENT, ("also".ljust(LABEL), DIM), ended(headline, width - INDENT - LABEL))]
+def _also(headline: str, width: int) -> list[Text]:
     return paragraph(headline, width, first=" " * INDENT + "also".ljust(LABEL), indent=INDENT + LABEL + 2)
 
 
@@ -131,7 +133,10 @@ def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact:
     briefs = [_brief(diagnosis.detail(row)) for row in shown]
     differ = len(set(briefs)) > 1 or briefs[0] != _brief(diagnosis.detail(group.rows[0]))
     names = [diagnosis.detail(row).account.name for row in shown]
-    items = [f"{name} {brief}".rstrip() if differ else name for name, brief in zip(names, briefs, strict=True)]
+    items = [
+        f"{name} {brief}" if differ and brief and name not in brief else name
+        for name, brief in zip(names, briefs, strict=True)
+    ]
     left = len(rows) - len(items)
     if left:
         items.append(f"{left:,} more")
@@ -225,7 +230,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
         words = describe(finding)
         plugin = f"{stop.status.plugin}{SEPARATOR}" if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
-        lines += _heading(where, headline, aside, width) if number == 0 else _also(headline, width, level)
+        lines += _heading(where, headline, aside, width) if number == 0 else _also(headline, width)
         for fact in words.facts if level is not Level.LINE else ():
             lines += fact_lines(fact, width, _MOST_LINES[level])
     return lines

@@ -13,7 +13,7 @@ from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
 
 SHOWN = 3
-SHOWN_VICTIMS = 3
+LINES_OF_BEST = 3
 
 
 def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[Text]:
@@ -51,6 +51,7 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     budget = broken if candidate.pdb_violations else "no PodDisruptionBudget violated"
     first = line(("  ✓ " if is_best else "    "), (name, BOLD if is_best else ""), (f"  {budget}", DIM))
     pods = tuple(f"{victim.pod} (priority {victim.priority})" for victim in gone)
-    limit = len(gone) if everything else SHOWN_VICTIMS
-    items = pods if len(pods) <= limit else (*pods[:limit], f"{len(pods) - limit:,} more")
-    return [first, *(line("  ", one) for one in fact_lines(Fact(label="evicts", items=items), width - 2))]
+    rest = tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods)))
+    limit = None if everything else LINES_OF_BEST if is_best else 1
+    evicts = Fact(label="evicts", items=pods, rest=rest)
+    return [first, *(line("  ", one) for one in fact_lines(evicts, width - 2, limit))]

@@ -7,7 +7,7 @@ unknown. Upstream: FitError in pkg/scheduler/framework/types.go, the reasons bes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -59,6 +59,7 @@ _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes 
 _OLDEST_PART = re.compile(r"(.+?) \((\d+)\)(?:, |$)")
 _NEXT_PART = re.compile(r",\s+(?=\d+ \S)")
 _COUNTED = re.compile(r"(\d+) (.+)", re.DOTALL)
+_UNTRIED = re.compile(r"\. (not found)\.?$")
 _POST_FILTER = re.compile(
     r"(?:^|\s|(?<=\.))((?:no new claims to deallocate|still not schedulable|(?:deallocation|deletion) of ResourceClaim "
     r"completed|ResourceClaim unreserved for PodGroup)(?:, preemption:|\.|$)|preemption:)"
@@ -76,12 +77,15 @@ def parse(text: str) -> Event:
     if head is None:
         return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
     body = text[head.end() :]
+    untried = _UNTRIED.search(body)
+    if untried:
+        before = _parts(Stage.FILTER, body[: untried.start()])
+        return Event(nodes=int(head[2]), parts=(*before, _part(Stage.PREEMPTION, None, untried[1])))
     after = _POST_FILTER.search(body)
     if after is None:
         return Event(nodes=int(head[2]), parts=tuple(_parts(Stage.FILTER, body)))
-    said, then = body[: after.start()], body[after.start() :].strip()
-    parts = (*_parts(Stage.FILTER, said), *_post_filter(then))
-    return Event(nodes=int(head[2]), parts=parts)
+    before = _parts(Stage.FILTER, body[: after.start()])
+    return Event(nodes=int(head[2]), parts=(*before, *_post_filter(body[after.start() :].strip())))
 
 
 def _post_filter(text: str) -> Iterator[EventPart]:
@@ -125,90 +129,146 @@ def _part(stage: Stage, count: int | None, text: str) -> EventPart:
     return EventPart(stage=stage, count=count, text=text, plugin="", reason="")
 
 
-_TEXTS: tuple[tuple[str, str, str], ...] = (
+TEXTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     # a node's resources
-    (r"Insufficient pods|Too many pods", "NodeResourcesFit", "too-many-pods"),
-    (r"Insufficient (?P<subject>\S+)", "NodeResourcesFit", "insufficient-resource"),
-    (r"Pod has a restartable init container and the SidecarContainers feature is disabled", "NodeResourcesFit",
-     "plugin-message"),
-    # taints, cordons, names, labels
-    (r"node\(s\) had untolerated taint\(s\)|node\(s\) had taints that the pod didn't tolerate|PodToleratesNodeTaints",
-     "TaintToleration", "untolerated-taint"),
-    (r"node\(s\) had (?:untolerated )?taint \{(?P<subject>.*?)\}(?:, that the pod didn't tolerate)?", "TaintToleration",
-     "untolerated-taint"),
-    (r"node\(s\) were unschedulable|NodeUnschedulable", "NodeUnschedulable", "node-unschedulable"),
-    (r"node\(s\) didn't match the requested (?:node name|hostname)|HostName", "NodeName", "node-name-mismatch"),
-    (r"node\(s\) didn't match (?:Pod's node affinity(?:/selector)?|node selector|scheduler-enforced node affinity)"
-     r"|MatchNodeSelector|pod affinity terms conflict", "NodeAffinity", "node-affinity-mismatch"),
-    (r"node\(s\) didn't satisfy plugin(?:\(s\))? \[?(?P<plugins>[^\]]+?)\]?(?: simultaneously)?", "PreFilter",
-     "nodes-excluded"),
-    (r"node is filtered out by the prefilter result", "PreFilter", "nodes-excluded"),
-    (r"node\(s\) didn't match Pod's required features|node declared features check failed.*", "NodeDeclaredFeatures",
-     "missing-node-features"),
-    (r"node\(s\) didn't have free ports for the requested pod ports|PodFitsHostPorts", "NodePorts",
-     "host-port-conflict"),
-    (r"node\(s\) (?:had memory pressure|had disk pressure|had pid pressure|were not ready|were out of disk space|had "
-     r"unavailable network|had unknown conditions)|Node(?:NotReady|OutOfDisk|NetworkUnavailable|UnderMemoryPressure|"
-     r"UnderDiskPressure)", "CheckNodeCondition", "untolerated-taint"),
+    ("NodeResourcesFit", "too-many-pods"): (r"Insufficient pods", r"Too many pods"),
+    ("NodeResourcesFit", "insufficient-resource"): (r"Insufficient (?P<subject>\S+)",),
+    ("NodeResourcesFit", "plugin-message"): (
+        r"Pod has a restartable init container and the SidecarContainers feature is disabled",
+    ),
+    # cordons, names, taints, labels
+    ("NodeUnschedulable", "node-unschedulable"): (r"node\(s\) were unschedulable", r"NodeUnschedulable"),
+    ("NodeName", "node-name-mismatch"): (
+        r"node\(s\) didn't match the requested (?:node name|hostname)",
+        r"HostName",
+    ),
+    ("TaintToleration", "untolerated-taint"): (
+        r"node\(s\) had untolerated taint\(s\)",
+        r"node\(s\) had untolerated taint \{(?P<subject>.*?)\}",
+        r"node\(s\) had taint \{(?P<subject>.*?)\}, that the pod didn't tolerate",
+        r"node\(s\) had taints that the pod didn't tolerate",
+        r"PodToleratesNodeTaints",
+    ),
+    ("NodeAffinity", "node-affinity-mismatch"): (
+        r"node\(s\) didn't match Pod's node affinity(?:/selector)?",
+        r"node\(s\) didn't match scheduler-enforced node affinity",
+        r"node\(s\) didn't match node selector",
+        r"pod affinity terms conflict",
+        r"MatchNodeSelector",
+    ),
+    ("PreFilter", "nodes-excluded"): (
+        r"node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]+)\](?: simultaneously)?",
+        r"node\(s\) didn't satisfy plugin (?P<plugins>\S+)",
+        r"node is filtered out by the prefilter result",
+    ),
+    ("NodeDeclaredFeatures", "missing-node-features"): (
+        r"node\(s\) didn't match Pod's required features",
+        r"node declared features check failed.*",
+    ),
+    ("NodePorts", "host-port-conflict"): (
+        r"node\(s\) didn't have free ports for the requested pod ports",
+        r"PodFitsHostPorts",
+    ),
+    ("CheckNodeCondition", "untolerated-taint"): (
+        r"node\(s\) had (?:memory pressure|disk pressure|pid pressure|unavailable network|unknown conditions)",
+        r"node\(s\) were (?:not ready|out of disk space)",
+        r"Node(?:NotReady|OutOfDisk|NetworkUnavailable|UnderMemoryPressure|UnderDiskPressure)",
+    ),
     # topology
-    (r"node\(s\) didn't match pod topology spread constraints \(missing required label\)", "PodTopologySpread",
-     "topology-label-missing"),
-    (r"node\(s\) didn't match pod topology spread constraints", "PodTopologySpread", "topology-spread-skew"),
-    (r"node\(s\) didn't match pod affinity rules|PodAffinityRulesNotMatch", "InterPodAffinity",
-     "pod-affinity-unsatisfied"),
-    (r"node\(s\) didn't match pod anti-affinity rules|PodAntiAffinityRulesNotMatch", "InterPodAffinity",
-     "pod-anti-affinity-conflict"),
-    (r"node\(s\) didn't satisfy existing pods anti-affinity rules|ExistingPodsAntiAffinityRulesNotMatch",
-     "InterPodAffinity", "existing-anti-affinity-conflict"),
-    (r"node\(s\) didn't match pod affinity/anti-affinity(?: rules)?|MatchInterPodAffinity", "InterPodAffinity",
-     "pod-affinity-unsatisfied"),
+    ("PodTopologySpread", "topology-label-missing"): (
+        r"node\(s\) didn't match pod topology spread constraints \(missing required label\)",
+    ),
+    ("PodTopologySpread", "topology-spread-skew"): (r"node\(s\) didn't match pod topology spread constraints",),
+    ("InterPodAffinity", "pod-affinity-unsatisfied"): (
+        r"node\(s\) didn't match pod affinity rules",
+        r"PodAffinityRulesNotMatch",
+        r"node\(s\) didn't match pod affinity/anti-affinity(?: rules)?",
+        r"MatchInterPodAffinity",
+    ),
+    ("InterPodAffinity", "pod-anti-affinity-conflict"): (
+        r"node\(s\) didn't match pod anti-affinity rules",
+        r"PodAntiAffinityRulesNotMatch",
+    ),
+    ("InterPodAffinity", "existing-anti-affinity-conflict"): (
+        r"node\(s\) didn't satisfy existing pods anti-affinity rules",
+        r"ExistingPodsAntiAffinityRulesNotMatch",
+    ),
     # volumes
-    (r"node\(s\) didn't match PersistentVolume's node affinity|node\(s\) had volume node affinity conflict",
-     "VolumeBinding", "volume-node-affinity-mismatch"),
-    (r"node\(s\) didn't find available persistent volumes to bind", "VolumeBinding", "no-matching-volume"),
-    (r"node\(s\) did not have enough free storage", "VolumeBinding", "insufficient-storage-capacity"),
-    (r"(?:node\(s\) unavailable due to one or more )?pvc\(s\) bound to non-existent pv\(s\)", "VolumeBinding",
-     "volume-not-found"),
-    (r"pod has unbound immediate PersistentVolumeClaims(?: \(repeated \d+ times\))?"
-     r"|\[?(?:SchedulerPredicates failed due to )?PersistentVolumeClaim is not bound: \"(?P<subject>[^\"]+)\".*",
-     "VolumeBinding", "claim-unbound"),
-    (r"(?:looking up PVC \S+: )?persistentvolumeclaim \"(?P<subject>[^\"]+)\" not found(?:\. not found)?"
-     r"(?: \(repeated \d+ times\))?", "VolumeBinding", "claim-not-found"),
-    (r"waiting for ephemeral volume controller to create the persistentvolumeclaim \"(?P<subject>[^\"]+)\""
-     r"(?:\. not found)?", "VolumeBinding", "claim-not-found"),
-    (r"persistentvolumeclaim \"(?P<subject>[^\"]+)\" is being deleted(?:\. not found)?", "VolumeBinding",
-     "claim-being-deleted"),
-    (r"persistentvolumeclaim \"(?P<subject>[^\"]+)\" bound to non-existent persistentvolume.*", "VolumeBinding",
-     "claim-lost"),
-    (r"PVC (?P<subject>\S+) was not created for pod .*", "VolumeBinding", "claim-not-owned"),
-    (r"persistentvolume \"(?P<subject>[^\"]+)\" not found(?:\. not found)?", "VolumeZone", "volume-not-found"),
-    (r"node\(s\) had no available volume zone|NoVolumeZoneConflict", "VolumeZone", "volume-zone-mismatch"),
-    (r"PersistentVolume(?:Claim)? had no (?:pv name and storageClass )?name(?:\. not found)?"
-     r"|VolumeBindingMode not set for StorageClass .*|storageclass\.storage\.k8s\.io \"(?P<subject>[^\"]+)\" not found"
-     r"(?:\. not found)?", "VolumeZone", "plugin-message"),
-    (r"node\(s\) had no available disk|NoDiskConflict", "VolumeRestrictions", "disk-conflict"),
-    (r"node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-     r"|node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
-     "VolumeRestrictions", "claim-in-use"),
-    (r"node\(s\) exceed max volume count|MaxVolumeCount", "NodeVolumeLimits", "volume-limit-exceeded"),
-    (r"(?P<subject>\S+) CSI driver is not installed on the node", "NodeVolumeLimits", "driver-not-installed"),
+    ("VolumeBinding", "volume-node-affinity-mismatch"): (
+        r"node\(s\) didn't match PersistentVolume's node affinity",
+        r"node\(s\) had volume node affinity conflict",
+    ),
+    ("VolumeBinding", "no-matching-volume"): (r"node\(s\) didn't find available persistent volumes to bind",),
+    ("VolumeBinding", "insufficient-storage-capacity"): (r"node\(s\) did not have enough free storage",),
+    ("VolumeBinding", "volume-not-found"): (
+        r"(?:node\(s\) unavailable due to one or more )?pvc\(s\) bound to non-existent pv\(s\)",
+    ),
+    ("VolumeBinding", "claim-unbound"): (
+        r"pod has unbound immediate PersistentVolumeClaims(?: \(repeated \d+ times\))?",
+        r".*PersistentVolumeClaim is not bound: \"(?P<subject>[^\"]+)\".*",
+    ),
+    ("VolumeBinding", "claim-not-found"): (
+        r"(?:.*: )?persistentvolumeclaim \"(?P<subject>[^\"]+)\" not found(?: \(repeated \d+ times\))?",
+        r"waiting for ephemeral volume controller to create the persistentvolumeclaim \"(?P<subject>[^\"]+)\"",
+    ),
+    ("VolumeBinding", "claim-being-deleted"): (r"persistentvolumeclaim \"(?P<subject>[^\"]+)\" is being deleted",),
+    ("VolumeBinding", "claim-lost"): (
+        r"persistentvolumeclaim \"(?P<subject>[^\"]+)\" bound to non-existent persistentvolume.*",
+    ),
+    ("VolumeBinding", "claim-not-owned"): (r"PVC (?P<subject>\S+) was not created for pod .*",),
+    ("VolumeZone", "volume-not-found"): (r"persistentvolume \"(?P<subject>[^\"]+)\" not found",),
+    ("VolumeZone", "volume-zone-mismatch"): (r"node\(s\) had no available volume zone", r"NoVolumeZoneConflict"),
+    ("VolumeZone", "plugin-message"): (
+        r"PersistentVolume(?:Claim)? had no (?:pv name and storageClass )?name",
+        r"VolumeBindingMode not set for StorageClass .*",
+        r"storageclass\.storage\.k8s\.io \"(?P<subject>[^\"]+)\" not found",
+    ),
+    ("VolumeRestrictions", "disk-conflict"): (r"node\(s\) had no available disk", r"NoDiskConflict"),
+    ("VolumeRestrictions", "claim-in-use"): (
+        r"node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use .*",
+        r"node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+    ),
+    ("NodeVolumeLimits", "volume-limit-exceeded"): (r"node\(s\) exceed max volume count", r"MaxVolumeCount"),
+    ("NodeVolumeLimits", "driver-not-installed"): (r"(?P<subject>\S+) CSI driver is not installed on the node",),
     # devices
-    (r"(?:cannot allocate all claims|resourceclaim not available on the node|resourceclaim in use|cannot schedule "
-     r"extended resource claim|.*[Rr]esource ?[Cc]laim.*|.*device class.*|.*timed out trying to allocate devices.*"
-     r"|\d* ?invalid resource pools were encountered|no new claims to deallocate|still not schedulable"
-     r"|number of requested devices.*|.*CEL (?:runtime|compile) error.*)", "DynamicResources", "plugin-message"),
+    ("DynamicResources", ""): (
+        r"no new claims to deallocate",
+        r"still not schedulable",
+        r"(?:deallocation|deletion) of ResourceClaim completed",
+        r"ResourceClaim unreserved for PodGroup",
+    ),
+    ("DynamicResources", "preemption-not-tried"): (r"not found",),
+    ("DynamicResources", "plugin-message"): (
+        r"cannot allocate all claims",
+        r"cannot schedule extended resource claim",
+        r".*resource ?claim.*",
+        r".*device class.*",
+        r".*timed out trying to allocate devices.*",
+        r".*invalid resource pools were encountered",
+        r"number of requested devices.*",
+        r".*CEL (?:runtime|compile) error.*",
+    ),
     # gates, preemption, the cluster
-    (r"waiting for scheduling gates: \[?(?P<subject>[^\]]*)\]?", "SchedulingGates", "scheduling-gated"),
-    (r"waiting for the preemption for this pod to be finished", "DefaultPreemption", "no-preemption-victims"),
-    (r"Preemption is not helpful for scheduling", "DefaultPreemption", "preemption-not-helpful"),
-    (r"No preemption victims found for incoming pod|No victims found on node .*", "DefaultPreemption",
-     "no-preemption-victims"),
-    (r"not eligible due to .*|pod group for pod not found", "DefaultPreemption", "preemption-not-eligible"),
-    (r"no nodes available to schedule pods", "kube-scheduler", "no-nodes"),
-)
-"""Reason as a regular expression, the plugin that says it, and the id that explains it. The first match counts."""
+    ("SchedulingGates", "scheduling-gated"): (r"waiting for scheduling gates: \[?(?P<subject>[^\]]*)\]?",),
+    ("DefaultPreemption", "preemption-not-eligible"): (
+        r"not eligible due to .*",
+        r"pod group for pod not found",
+        r"waiting for the preemption for this pod to be finished",
+    ),
+    ("DefaultPreemption", "preemption-not-helpful"): (r"Preemption is not helpful for scheduling",),
+    ("DefaultPreemption", "no-preemption-victims"): (
+        r"No preemption victims found for incoming pod",
+        r"No victims found on node .*",
+    ),
+    ("kube-scheduler", "no-nodes"): (r"no nodes available to schedule pods",),
+}
+"""Plugin and the id that explains it to the texts, as regular expressions. The first that matches counts."""
 
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    return tuple((re.compile(text), plugin, reason) for text, plugin, reason in _TEXTS)
+    return tuple(
+        (re.compile(text, re.IGNORECASE), plugin, reason)
+        for (plugin, reason), texts in TEXTS.items()
+        for text in texts
+    )

@@ -118,6 +118,7 @@ def _pieces(word: str, room: int) -> Iterator[str]:
 
 def cut(content: str, room: int) -> str:
     """The text in at most `room` cells, with an ellipsis in the middle, since names differ at both ends."""
+    content = visible(content)
     if cell_len(content) <= room:
         return content
     if room < 5:
@@ -129,6 +130,7 @@ def cut(content: str, room: int) -> str:
 
 def ended(content: str, room: int) -> str:
     """The text in at most `room` cells, with an ellipsis at the end."""
+    content = visible(content)
     return content if cell_len(content) <= room else next(_pieces(content, max(room - 1, 1))).rstrip() + "…"
 
 

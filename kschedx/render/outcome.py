@@ -77,7 +77,7 @@ def _why_not(diagnosis: Diagnosis) -> str:
     if not diagnosis.total:
         return "the cluster has no nodes"
     if cycle.nodes is None:
-        return f"no node was evaluated, of {count(diagnosis.total, 'node')}"
+        return f"rejected before any of {count(diagnosis.total, 'node')} was evaluated"
     fit = f"0 of {count(diagnosis.total, 'node')} {'fits' if diagnosis.total == 1 else 'fit'}"
     result = cycle.post_filter
     if result is None or not result.candidates:

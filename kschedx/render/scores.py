@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.explain.ranking import Contribution, Ranking, ScoredNode
-from kschedx.render.layout import BLANK, BOLD, DIM, columns, cut, joined, line, text
+from kschedx.render.layout import BLANK, BOLD, DIM, columns, cut, joined, paragraph, text
 from kschedx.render.safe import visible
 from kschedx.render.units import count, listed
 
@@ -29,35 +28,50 @@ def decision(ranking: Ranking) -> str:
 def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN) -> list[Text]:
     """The best nodes with their totals, and what each plugin gives them."""
     nodes = ranking.nodes[:shown]
-    size = max(min(max(cell_len(node.name) for node in nodes), width - 24), 20)
-    lines = [text(f"{'rank':>4}  {'node'.ljust(size)}  {'total':>6}  behind", DIM)]
+    rows = [["rank", "node", "total", "behind"]]
     for number, node in enumerate(nodes, start=1):
         behind = nodes[0].total - node.total
-        row = f"{number if behind or number == 1 else '=':>4}  {cut(node.name, size).ljust(size)}  {node.total:>6,}  "
-        lines.append(line((row + (f"{behind:>6,}" if behind else "best".rjust(6)), BOLD if not behind else "")))
-    if ranking.count > len(nodes):
+        rank = str(number) if behind or number == 1 else "="
+        rows.append([rank, cut(node.name, width - 26), f"{node.total:,}", f"{behind:,}" if behind else "best"])
+    lines = columns(rows, right=frozenset({0, 2, 3}), header=True)
+    for winner in lines[1 : ranking.winners + 1]:
+        winner.stylize(BOLD)
+    left = ranking.count - len(nodes)
+    if left:
         best = ranking.nodes[len(nodes)].total if len(ranking.nodes) > len(nodes) else nodes[-1].total
-        lines.append(text(f"      {count(ranking.count - len(nodes), 'more node')}, {best:,} at best", DIM))
-    return [*lines, BLANK, *_by_plugin(nodes, ranking)]
+        lines.append(text(f"      {count(left, 'more node')}, {best:,} at best", DIM))
+    return [*lines, BLANK, *_by_plugin(nodes, ranking, width)]
 
 
-def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking) -> list[Text]:
-    """A row per plugin, a column per node: what the plugin adds to the total."""
-    compared = min(ranking.winners + 1, len(nodes))
-    last = f"1 over {compared}" if len(nodes) > 1 and compared > ranking.winners else ""
-    leads = {lead.plugin: lead.difference for lead in ranking.leads}
-    rows = [["score × weight", "weight", *(f"#{number}" for number in range(1, len(nodes) + 1)), last]]
-    nothing = []
+def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[Text]:
+    """A row per plugin, a column per node: what the plugin adds to the total. As many nodes as the width takes."""
+    zero = [
+        mine.plugin
+        for index, mine in enumerate(nodes[0].contributions)
+        if not any(node.contributions[index].weighted for node in nodes)
+    ]
+    table: list[Text] = []
+    for shown in range(len(nodes), 0, -1):
+        rows = _contributions(nodes[:shown], ranking, frozenset(zero))
+        table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
+        if all(row.cell_len <= width for row in table):
+            break
+    told = f"0 for all of these: {', '.join(zero)}"
+    return [*table, *(paragraph(told, width, first="  ", indent=4, style=DIM) if zero else [])]
+
+
+def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: frozenset[str]) -> list[list[str]]:
+    """Header, plugins and totals; the last column is the winner's lead, where the node behind it is shown too."""
+    leads = {lead.plugin: lead.difference for lead in ranking.leads} if ranking.winners < len(nodes) else None
+    last = [] if leads is None else [f"1 over {ranking.winners + 1}"]
+    rows = [["score × weight", "weight", *(f"#{number}" for number in range(1, len(nodes) + 1)), *last]]
     for index, mine in enumerate(nodes[0].contributions):
-        if not any(node.contributions[index].weighted for node in nodes):
-            nothing.append(mine.plugin)
-            continue
-        values = [f"{node.contributions[index].weighted:,}" for node in nodes]
-        lead = signed(leads.get(mine.plugin, 0)) if last else ""
-        rows.append([mine.plugin, str(mine.weight), *values, lead])
-    rows.append(["total", "", *(f"{node.total:,}" for node in nodes), signed(ranking.margin or 0) if last else ""])
-    table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
-    return [*table, *([text(f"  0 for all of these: {', '.join(nothing)}", DIM)] if nothing else [])]
+        if mine.plugin not in without:
+            values = [f"{node.contributions[index].weighted:,}" for node in nodes]
+            lead = [] if leads is None else [signed(leads.get(mine.plugin, 0))]
+            rows.append([mine.plugin, str(mine.weight), *values, *lead])
+    lead = [] if leads is None else [signed(ranking.margin or 0)]
+    return [*rows, ["total", "", *(f"{node.total:,}" for node in nodes), *lead]]
 
 
 # --- matrices

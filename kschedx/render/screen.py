@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from kschedx.errors import InputError, nearest
+from kschedx.explain.admission import ROUTINE
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.explanation import Explanation
 from kschedx.explain.ranking import Ranking, ranking
@@ -31,8 +32,8 @@ MOST_NOTES = 3
 MOST_LABELS = 4
 """Lines."""
 
-SAID = frozenset({"gated", "nominated-node-first", "single-feasible-node", "tie"})
-"""Notes whose text the outcome's line holds already."""
+SAID = frozenset({"gated", "nominated-node-first", "single-feasible-node", "tie", ROUTINE})
+"""Notes whose text the outcome's line holds already, or that tell nobody anything new."""
 
 Block = Callable[[Level], list[Text]]
 
@@ -91,9 +92,9 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
-    used = len(head) + len(tail) + len(hint) + 1 + (len(scores) + 1 if scores else 0)
-    blockers = _fitted(_blocks(diagnosis, width), MOST_LINES - used - 1, diagnosis, most=_most_level(diagnosis))
-    return [*_sections(head, scores, blockers), *([BLANK, *tail] if tail else []), BLANK, *hint][:MOST_LINES]
+    room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
+    blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
+    return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
 
 
 def _most_level(diagnosis: Diagnosis) -> Level:
@@ -130,34 +131,34 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
 
 
 def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, *, most: Level) -> list[Text]:
-    """As many blocks as fit, each with as much as fits: all headlines first, then facts, block by block."""
+    """As many blocks as fit, each with as much as fits: the nearest in brief, all headlines, then facts, in order."""
     for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
         rest = _rest(diagnosis, len(blocks) - shown)
-        made = [block(Level.LINE) for block in blocks[:shown]]
-        if sum(map(len, made)) + len(rest) <= room or shown == 1:
+        levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
+        made = [block(level) for block, level in zip(blocks, levels, strict=False)]
+        if len(_stacked(made, levels)) + len(rest) <= room:
             break
     else:
-        return []
-    levels = [Level.LINE] * shown
+        return blocks[0](Level.LINE) + _rest(diagnosis, len(blocks) - 1) if blocks else []
     for level in (Level.BRIEF, Level.FACTS, Level.FULL):
         for number in range(shown):
-            if level > most or levels[number] < level - 1:
+            if level > most or levels[number] >= level or levels[number] < level - 1:
                 continue
-            richer = blocks[number](level)
-            before = sum(map(len, made)) + len(rest) + _gaps(levels)
-            if before - len(made[number]) + len(richer) + (levels[number] is Level.LINE) <= room:
-                made[number], levels[number] = richer, level
+            richer = [*made[:number], blocks[number](level), *made[number + 1 :]]
+            raised = [*levels[:number], level, *levels[number + 1 :]]
+            if len(_stacked(richer, raised)) + len(rest) <= room:
+                made, levels = richer, raised
+    return _stacked(made, levels) + rest
+
+
+def _stacked(blocks: list[list[Text]], levels: list[Level]) -> list[Text]:
+    """Blocks below each other, those that are more than a headline set apart by blank lines."""
     lines: list[Text] = []
-    for number, block in enumerate(made):
-        if lines and (levels[number] > Level.LINE or levels[number - 1] > Level.LINE):
+    for number, block in enumerate(blocks):
+        if lines and max(levels[number - 1 : number + 1]) > Level.LINE:
             lines.append(BLANK)
         lines += block
-    return [*lines, *rest]
-
-
-def _gaps(levels: list[Level]) -> int:
-    """Blank lines between blocks that show more than a headline, and one to spare."""
-    return sum(level > Level.LINE for level in levels) + 1
+    return lines
 
 
 def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:

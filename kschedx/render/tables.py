@@ -40,7 +40,7 @@ def verdict_table(cycle: Cycle, width: int) -> list[Text]:
 def skipped_line(cycle: Cycle, width: int) -> list[Text]:
     """The plugins that PreFilter found to have nothing to check for this pod."""
     assert cycle.filter is not None
-    skipped = [plugin for plugin in cycle.profile.points["filter"] if plugin not in cycle.filter.plugins]
+    skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
     told = f"nothing to check for this pod: {', '.join(skipped)}"
     return paragraph(told, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
 

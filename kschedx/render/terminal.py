@@ -56,10 +56,15 @@ def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None
 
 
 def write(lines: Iterable[Text], out: Console) -> None:
-    """Print lines one below the other; a character that the stream's encoding lacks is shown as an escape."""
+    """Print lines one below the other, without blanks at their ends.
+
+    A character that the stream's encoding lacks is shown as an escape.
+    """
     encoding = getattr(out.file, "encoding", None) or "utf-8"
     for one in lines:
-        out.print(_encodable(one, encoding), soft_wrap=True)
+        shown = _encodable(one, encoding)
+        shown.rstrip()
+        out.print(shown, soft_wrap=True)
 
 
 _PLAIN = {"✓": "+", "✗": "x", "·": "-", "…": "~", "×": "x", "‖": "="}
@@ -72,4 +77,4 @@ def _encodable(one: Text, encoding: str) -> Text:
     except UnicodeEncodeError:
         plain = "".join(_PLAIN.get(character, character) for character in one.plain)
         return Text(plain.encode(encoding, "backslashreplace").decode(encoding))
-    return one
+    return one.copy()

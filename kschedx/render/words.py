@@ -52,6 +52,7 @@ from kschedx.render import storage_words, terms
 from kschedx.render.units import Balance, balance, count, listed
 from kschedx.render.wording import Brief, Fact, Words
 
+SHOWN_VALUES = 3
 SHOWN = 5
 """Names in a row before the rest is counted."""
 
@@ -206,7 +207,7 @@ def hint_text(hint: LabelHint) -> str:
     asked = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
     if hint.nearest:
         return f"no node has {hint.key}{asked}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
-    in_use = listed([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN)
+    in_use = listed([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN_VALUES)
     return f"no node has {hint.key}{asked}; in use: {in_use}"
 
 

@@ -19,6 +19,8 @@ class ImageState(Struct, frozen=True, kw_only=True):
     size_bytes: int
     nodes: IntArray
     """(holder,) rows of the nodes that report it."""
+    sizes: IntArray
+    """(holder,) the size that each of them reports."""
 
 
 class NodeImages:
@@ -30,7 +32,7 @@ class NodeImages:
 
     def __init__(self) -> None:
         self._count = 0
-        self._sizes: dict[str, int] = {}
+        self._sizes: dict[str, array[int]] = {}
         self._holders: dict[str, array[int]] = {}
 
     def add(self, images: bytes) -> None:
@@ -39,9 +41,10 @@ class NodeImages:
             for name in image.names:
                 holders = self._holders.get(name)
                 if holders is None:
-                    self._sizes[name] = image.size_bytes
+                    self._sizes[name] = array("q", (image.size_bytes,))
                     self._holders[name] = array("q", (self._count,))
                 elif holders[-1] != self._count:
+                    self._sizes[name].append(image.size_bytes)
                     holders.append(self._count)
         self._count += 1
 
@@ -50,7 +53,8 @@ class NodeImages:
         holders = self._holders.get(name)
         if holders is None:
             return None
-        return ImageState(size_bytes=self._sizes[name], nodes=np.array(holders, dtype=np.int64))
+        sizes = np.array(self._sizes[name], dtype=np.int64)
+        return ImageState(size_bytes=int(sizes[0]), nodes=np.array(holders, dtype=np.int64), sizes=sizes)
 
 
 def _decoded(images: bytes) -> tuple[ContainerImage, ...]:

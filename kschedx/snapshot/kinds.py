@@ -10,23 +10,26 @@ GROUPS: Mapping[str, str] = {
     "Pod": "", "Node": "", "Namespace": "", "Service": "", "ReplicationController": "",
     "ReplicaSet": "apps", "StatefulSet": "apps", "Deployment": "apps", "DaemonSet": "apps", "Job": "batch",
     "CronJob": "batch", "PodDisruptionBudget": "policy", "PriorityClass": "scheduling.k8s.io",
-    "PodGroup": "scheduling.k8s.io", "DeviceClass": "resource.k8s.io", "PersistentVolume": "", "PersistentVolumeClaim": "",
-    "StorageClass": "storage.k8s.io", "CSINode": "storage.k8s.io", "CSIDriver": "storage.k8s.io",
-    "CSIStorageCapacity": "storage.k8s.io", "VolumeAttachment": "storage.k8s.io",
+    "PodGroup": "scheduling.k8s.io", "DeviceClass": "resource.k8s.io",
+    "PersistentVolume": "", "PersistentVolumeClaim": "", "StorageClass": "storage.k8s.io", "CSINode": "storage.k8s.io",
+    "CSIDriver": "storage.k8s.io", "CSIStorageCapacity": "storage.k8s.io", "VolumeAttachment": "storage.k8s.io",
+    "LimitRange": "", "RuntimeClass": "node.k8s.io",
 }  # fmt: skip
 """The kinds that are read, with their API group; the same kind of another group is somebody else's."""
 
-WORKLOADS = frozenset({"ReplicationController", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"})
+WORKLOADS = frozenset(
+    {"ReplicationController", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"}
+)
 
 CLUSTER_SCOPED = frozenset({
     "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment",
-    "DeviceClass",
+    "DeviceClass", "RuntimeClass",
 })  # fmt: skip
 
 _NOT_READ: Mapping[str, frozenset[str]] = {
     "": frozenset({
-        "Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "LimitRange", "PodTemplate", "ResourceQuota",
-        "Secret", "ServiceAccount",
+        "Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),
     "batch": frozenset(),

@@ -201,6 +201,12 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             pod_count=self.pod_count[indices],
         )
 
+    def without(self, pods: PodTable, gone: IntArray) -> NodeTable:
+        """The same nodes after pods have been deleted, which every node sees; `pods` is the table without them."""
+        running = gone[self.pods.node[gone] >= 0]
+        change = PodRows(pods=running, nodes=self.pods.node[running])
+        return replace(self._counted(change, -1), pods=pods)
+
     @property
     def removed(self) -> PodRows | None:
         """The pods that were removed from the node they run on, in load order."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
 import numpy as np
@@ -18,6 +19,27 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray, rows_by_group
 from kschedx.snapshot.resources import ResourceNames
 
 _ENCODER = msgspec.json.Encoder()
+
+T = TypeVar("T")
+
+
+class _wherever_they_run(Generic[T]):  # noqa: N801 - used like cached_property
+    """A property of pods that has nothing to do with their nodes: worked out once for all tables of the same pods."""
+
+    def __init__(self, compute: Callable[[PodTable], T]) -> None:
+        self._compute = compute
+
+    @overload
+    def __get__(self, table: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, table: PodTable, owner: type) -> T: ...
+    def __get__(self, table: PodTable | None, owner: type) -> Self | T:
+        if table is None:
+            return self
+        if self not in table.derived:
+            table.derived[self] = self._compute(table)
+        value: T = table.derived[self]
+        return value
 
 
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
@@ -44,6 +66,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     node: IntArray
     """(pod,) row of the node that the pod runs on; -1 for pods without one, on an unknown one, or finished."""
     node_count: int
+    grouped: tuple[IntArray, IntArray] | None = None
+    """`rows_by_group` of a table in which these and perhaps more pods run; None where there is none yet."""
+    derived: dict[object, Any] = field(default_factory=dict)
+    """What was worked out from the pods alone, wherever they run; tables that differ only in that share it."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -74,22 +100,24 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """`namespace/name`."""
         return f"{self.namespaces[row]}/{self.names[row]}"
 
-    @cached_property
+    @_wherever_they_run
     def rows(self) -> dict[str, int]:
         """`namespace/name` to row."""
-        return {self.key(row): row for row in range(len(self.names))}
+        spaces = self.namespaces.values
+        codes = self.namespaces.codes.tolist()
+        return {f"{spaces[code]}/{name}": row for row, (code, name) in enumerate(zip(codes, self.names, strict=True))}
 
-    @cached_property
+    @_wherever_they_run
     def priorities(self) -> IntArray:
         """(pod,) int64; 0 where none is set."""
         return self.specs.map(lambda spec: spec.priority or 0)
 
-    @cached_property
+    @_wherever_they_run
     def terminating(self) -> BoolArray:
         """(pod,) whether the pod has a deletion timestamp."""
         return np.array([bool(stamp) for stamp in self.deletion_timestamps], dtype=np.bool_)
 
-    @cached_property
+    @_wherever_they_run
     def started(self) -> IntArray:
         """(pod,) int64 nanoseconds since 1970 of the start, `timestamps.LATEST` for pods that have not started.
 
@@ -109,7 +137,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Rows of pods without a node that are nominated for one."""
         return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
 
-    @cached_property
+    @_wherever_they_run
     def pending(self) -> tuple[int, ...]:
         """Rows of pods that wait for a node."""
         unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -117,17 +145,36 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _by_node(self) -> tuple[IntArray, IntArray]:
-        return rows_by_group(self.node, self.node_count)
+        return self.grouped or rows_by_group(self.node, self.node_count)
 
     def on_node(self, node: int) -> IntArray:
         """Rows of the pods that run on a node, in load order."""
         order, start = self._by_node
-        return order[start[node] : start[node + 1]]
+        rows = order[start[node] : start[node + 1]]
+        return rows if self.grouped is None else rows[self.node[rows] == node]
+
+    @_wherever_they_run
+    def _asking_host_ports(self) -> IntArray:
+        return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))))
 
     @cached_property
     def with_host_ports(self) -> IntArray:
         """Rows of running pods that occupy host ports."""
-        return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))) & (self.node >= 0))
+        rows = self._asking_host_ports
+        return rows[self.node[rows] >= 0]
+
+    def without(self, gone: IntArray) -> PodTable:
+        """The table after pods have been deleted: their rows stay, but they run nowhere and wait for nothing."""
+        node = self.node.copy()
+        node[gone] = -1
+        names = self.nominated_node_names
+        ended = set(gone.tolist())
+        if not ended.isdisjoint(self.nominated):
+            names = ["" if row in ended else name for row, name in enumerate(names)]
+        made = replace(self, node=node, nominated_node_names=names, grouped=self._by_node)
+        if names is self.nominated_node_names:
+            made.__dict__["nominated"] = self.nominated  # to look for them again would cost more than the rest
+        return made
 
     def requests(self, options: RequestOptions) -> Column[PodRequest]:
         """(pod,) effective requests, computed once per distinct template and resize state."""
@@ -168,8 +215,8 @@ class RequestTable(Struct, frozen=True, kw_only=True):
         return cls(matrix=matrix[requests.codes], nonzero=nonzero[requests.codes])
 
 
-def host_ports(spec: PodSpec) -> tuple[ContainerPort, ...]:
-    """The host ports that a pod occupies: those of restartable init containers, then those of its containers."""
-    sidecars = [container for container in spec.init_containers if container.is_restartable_init]
-    running = (*sidecars, *spec.containers)
+def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, ...]:
+    """The host ports that a pod occupies: those of its `sidecars`, where they count, then those of its containers."""
+    restartable = [container for container in spec.init_containers if sidecars and container.is_restartable_init]
+    running = (*restartable, *spec.containers)
     return tuple([port for container in running for port in container.ports if port.host_port > 0])

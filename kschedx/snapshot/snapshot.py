@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import (
     Labels,
+    LimitRange,
     Node,
     PodDisruptionBudget,
     PodGroup,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    RuntimeClass,
     Service,
     StatefulSet,
 )
@@ -55,6 +57,11 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     device_class_of_resource: Mapping[str, str] = field(default_factory=dict)
     """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it themselves."""
     storage: Storage = field(default_factory=Storage)
+    namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
+    """Namespace to those of its annotations that admission reads."""
+    limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
+    """Namespace to its LimitRanges, defaulted."""
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
     @classmethod
@@ -84,13 +91,10 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
 
     def without_pods(self, rows: Iterable[int]) -> Snapshot:
         """The cluster after these pods have been deleted; their rows stay, but they run nowhere and wait for nothing."""
-        gone = np.fromiter(rows, dtype=np.int64)
-        node = self.pods.node.copy()
-        node[gone] = -1
-        nominated = list(self.pods.nominated_node_names)
-        for row in gone:
-            nominated[row] = ""
-        return replace(self, pods=replace(self.pods, node=node, nominated_node_names=nominated), _tables={})
+        gone = np.unique(np.fromiter(rows, dtype=np.int64))
+        pods = self.pods.without(gone)
+        tables = {options: table.without(pods, gone) for options, table in self._tables.items()}
+        return replace(self, pods=pods, _tables=tables)
 
     def with_nodes(self, changed: Mapping[int, Node]) -> Snapshot:
         """The cluster with some nodes' objects replaced, by row; names stay."""
@@ -98,5 +102,5 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_added_node(self, node: Node) -> Snapshot:
         """The cluster with one more node, in the last row."""
-        pods = replace(self.pods, node_count=self.pods.node_count + 1)
+        pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
         return replace(self, cluster=self.cluster.with_added(node), pods=pods, _tables={})

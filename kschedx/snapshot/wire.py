@@ -63,8 +63,8 @@ class SlimPodStatus(Struct, kw_only=True, rename="camel", gc=False):
     start_time: str | None = None
     nominated_node_name: str | None = ""
     conditions: MaybeRaw = UNSET
-    container_statuses: list[SlimContainerStatus] | None | UnsetType = UNSET
-    init_container_statuses: list[SlimContainerStatus] | None | UnsetType = UNSET
+    container_statuses: list[SlimContainerStatus] | UnsetType | None = UNSET
+    init_container_statuses: list[SlimContainerStatus] | UnsetType | None = UNSET
     allocated_resources: MaybeRaw = UNSET
     resources: MaybeRaw = UNSET
 
@@ -81,6 +81,7 @@ class SlimNodeStatus(Struct, kw_only=True, rename="camel", gc=False):
 
     capacity: types.ResourceList | None = None
     allocatable: types.ResourceList | None = None
+    conditions: tuple[types.NodeCondition, ...] | None = ()
     images: MaybeRaw = UNSET
     declared_features: tuple[str, ...] | None = ()
     node_info: types.NodeSystemInfo | None = None
@@ -98,11 +99,15 @@ class PersistentVolumeItem(
 ):
     """A cluster has tens of thousands of these, so they are read in bulk too."""
 
+    api_version: str = field(default="", name="apiVersion")
+
 
 class PersistentVolumeClaimItem(
     storage.PersistentVolumeClaim, kw_only=True, frozen=True, tag_field="kind", tag="PersistentVolumeClaim"
 ):
     """As PersistentVolumeItem."""
+
+    api_version: str = field(default="", name="apiVersion")
 
 
 class OtherItem(Struct, kw_only=True, rename="camel"):

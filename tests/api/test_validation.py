@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kschedx.api.defaulting import default_pod
+from kschedx.api.defaulting import default_pod, merge_spread_label_keys
 from kschedx.api.types import Node, Pod
 from kschedx.api.validation import ValidationOptions, validate_node, validate_pod
 
@@ -47,6 +47,7 @@ def requests(limits: Json | None = None, **amounts: object) -> Json:
 def errors_of(spec: Json, metadata: Json | None = None, options: ValidationOptions | None = None) -> list[str]:
     manifest = {"metadata": metadata or {"name": "web-0"}, "spec": {"containers": [container()]} | spec}
     pod = default_pod(msgspec.convert(manifest, Pod))
+    pod = msgspec.structs.replace(pod, spec=merge_spread_label_keys(pod.spec, pod.metadata.labels))
     return [str(error) for error in validate_pod(pod, options or ValidationOptions())]
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.builders import Manifest, node, pod
 
 NODE = node("node-01", allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"})
-POD = pod("web-0", namespace="shop", spec={"containers": [{"name": "web", "resources": {"requests": {"cpu": "1"}}}]})
-BIG_POD = pod("big-0", namespace="shop", spec={"containers": [{"name": "big", "resources": {"requests": {"cpu": "9"}}}]})
+
+
+def small_pod(
+    name: str, cpu: str = "1", *, namespace: str = "default", labels: Mapping[str, str] | None = None
+) -> Manifest:
+    """A pod that the API server would take."""
+    container = {"name": "main", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": cpu}}}
+    return pod(name, namespace=namespace, labels=labels, containers=[container])
+
+
+POD = small_pod("web-0", namespace="shop")
+BIG_POD = small_pod("big-0", "9", namespace="shop")
 
 
 def changed(manifest: Manifest, path: str, value: object) -> Manifest:

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, pod
-from tests.cli.manifests import NODE, POD, changed, configuration, write
+from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
 from tests.command import Ran, kschedx
 
 CPU = "spec.containers.0.resources.requests.cpu"
-TERM = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "in", "values": ["web"]}]}, "topologyKey": "zone"}
+TERM = {
+    "labelSelector": {"matchExpressions": [{"key": "app", "operator": "in", "values": ["web"]}]},
+    "topologyKey": "zone",
+}
 BAD_SELECTOR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
 
 
@@ -38,7 +41,11 @@ class Bad:
 
 
 FILES = [
-    Bad("a missing snapshot", ("clustr.yaml", "no such file", '"cluster.yaml"'), ("why", "pod.yaml", "-s", "clustr.yaml")),
+    Bad(
+        "a missing snapshot",
+        ("clustr.yaml", "no such file", '"cluster.yaml"'),
+        ("why", "pod.yaml", "-s", "clustr.yaml"),
+    ),
     Bad("a missing pod file", ("pot.yaml", "no such file", '"pod.yaml"'), ("why", "pot.yaml", "-s", "cluster.yaml")),
     Bad("no snapshot", ("--snapshot",), ("why", "pod.yaml")),
     Bad("an empty snapshot", ("cluster.yaml", "holds no objects"), cluster=""),
@@ -59,7 +66,7 @@ FILES = [
 OBJECTS = [
     Bad(
         "an unknown kind",
-        ("cluster.yaml", "document 2", "kind", '"Podd"', 'did you mean "Pod"?'),
+        ("cluster.yaml:20", ": kind: ", '"Podd"', 'did you mean "Pod"?'),
         cluster=(NODE, {"apiVersion": "v1", "kind": "Podd", "metadata": {"name": "x"}}),
     ),
     Bad(
@@ -113,7 +120,11 @@ CONFIGURATION = [
         ("pod.yaml", "Pod shop/web-0", "spec.schedulerName", 'did you mean "default-scheduler"?'),
         pod=(changed(POD, "spec.schedulerName", "default-schedular"),),
     ),
-    Bad("an unknown profile", ('"batch"', "default-scheduler"), ("why", "pod.yaml", "-s", "cluster.yaml", "--profile", "batch")),
+    Bad(
+        "an unknown profile",
+        ('"batch"', "default-scheduler"),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "--profile", "batch"),
+    ),
     Bad(
         "an unknown plugin",
         ("config.yaml: profiles[0].plugins.score.enabled[0].name", 'did you mean "NodeResourcesFit"?'),
@@ -127,17 +138,27 @@ CONFIGURATION = [
     Bad(
         "arguments out of range",
         ("config.yaml: profiles[0].pluginConfig[0].args.hardPodAffinityWeight", "101"),
-        config=(configuration({"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]}),),
+        config=(
+            configuration({"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]}),
+        ),
     ),
     Bad("a configuration that is none", ("config.yaml", "KubeSchedulerConfiguration", "Node"), config=(NODE,)),
-    Bad("an old configuration", ("config.yaml: apiVersion", "v1"), config=(configuration() | {"apiVersion": "x/v1beta3"},)),
+    Bad(
+        "an old configuration",
+        ("config.yaml: apiVersion", "v1"),
+        config=(configuration() | {"apiVersion": "x/v1beta3"},),
+    ),
     Bad("an unknown release", ('"1.2"', "1.36"), ("why", "pod.yaml", "-s", "cluster.yaml", "--kube-version", "1.2")),
     Bad(
         "an unknown feature gate",
         ('"MatchLabelKeysInPodTopologySpred"', "MatchLabelKeysInPodTopologySpread"),
         ("why", "pod.yaml", "-s", "cluster.yaml", "--feature-gate", "MatchLabelKeysInPodTopologySpred=true"),
     ),
-    Bad("half a feature gate", ('"Foo"', "NAME=true"), ("why", "pod.yaml", "-s", "cluster.yaml", "--feature-gate", "Foo")),
+    Bad(
+        "half a feature gate",
+        ('"Foo"', "NAME=true"),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "--feature-gate", "Foo"),
+    ),
 ]
 
 IN_SHOP = ("-s", "cluster.yaml", "-n", "shop")
@@ -152,15 +173,23 @@ TARGETS = [
         cluster=(NODE, POD),
     ),
     Bad("an unknown workload", ("Deployment", '"web"'), ("why", "deploy/web", *IN_SHOP), cluster=(NODE, POD)),
-    Bad("-n against the manifest", ("pod.yaml", '"shop"', '"web"'), ("why", "pod.yaml", "-s", "cluster.yaml", "-n", "web")),
+    Bad(
+        "-n against the manifest",
+        ("pod.yaml", '"shop"', '"web"'),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "-n", "web"),
+    ),
     Bad("a file without a pod", ("cluster.yaml", "no pod", "Node"), ("why", "cluster.yaml", "-s", "cluster.yaml")),
-    Bad("a file with two pods", ("pod.yaml", "2 pods", "pod/web-0"), pod=(POD, pod("web-1"))),
+    Bad("a file with two pods", ("pod.yaml", "2 pods", "pod/web-0"), pod=(POD, small_pod("web-1"))),
     Bad(
         "an unknown node",
         ('"node-1"', 'did you mean "node-01"?'),
         ("why", "pod.yaml", "-s", "cluster.yaml", "--node", "node-1"),
     ),
-    Bad("--nodes of one", ('"node-01"', "all", "--node"), ("why", "pod.yaml", "-s", "cluster.yaml", "--nodes", "node-01")),
+    Bad(
+        "--nodes of one",
+        ('"node-01"', "all", "--node"),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "--nodes", "node-01"),
+    ),
 ]
 
 

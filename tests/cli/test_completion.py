@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli.shells import Shell, script
-from tests.builders import node, pod
+from tests.builders import Manifest, node, pod
 from tests.cli.manifests import write
 from tests.command import ROOT, kschedx
 from tests.conftest import Golden
@@ -62,7 +62,6 @@ def test_there_is_a_file_for_every_shell_and_no_other() -> None:
         (["reason", "insufficient-r"], ["insufficient-resource"]),
         (["reason", "NodeResourcesF"], ["NodeResourcesFit"]),
         (["completion", "z"], ["zsh"]),
-        (["nope", "x", ""], []),
     ],
     ids=" ".join,
 )
@@ -71,7 +70,11 @@ def test_what_is_offered(words: list[str], expected: list[str]) -> None:
 
 
 def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path) -> None:
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+    }
     cluster = write(tmp_path, node("a"), pod("web-0", namespace="shop"), pod("web-1"), deployment)
     assert offered("why", "-s", str(cluster), "-n", "shop", "") == ["deploy/web", "pod/web-0"]
     assert offered("why", "-s", str(cluster), "pod/") == ["pod/web-1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ GATED = changed(POD, "spec.schedulingGates", [{"name": "acme.io/quota"}])
 
 
 @pytest.mark.parametrize(
-    ("manifest", "code"), [(POD, 0), (BIG_POD, 1), (GATED, 1), (CLAIMING, 3)], ids=["fits", "too big", "gated", "devices"]
+    ("manifest", "code"),
+    [(POD, 0), (BIG_POD, 1), (GATED, 1), (CLAIMING, 3)],
+    ids=["fits", "too big", "gated", "devices"],
 )
 @pytest.mark.parametrize("output", [(), ("-o", "wide"), ("-o", "json"), ("-o", "yaml"), ("-o", "name")], ids=" ".join)
 def test_the_exit_code_is_the_answer(manifest: Manifest, code: int, output: tuple[str, ...], tmp_path: Path) -> None:
@@ -90,8 +93,13 @@ WORKLOADS = {
 def test_the_pod_that_a_workload_makes(short: str, tmp_path: Path) -> None:
     version, kind = WORKLOADS[short]
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
-    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
-    workload = {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
+    spec = {"selector": {"app": "web"} if short == "rc" else {"matchLabels": {"app": "web"}}, "template": template}
+    workload: Manifest = {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": spec,
+    }
     cluster = write(tmp_path, NODE, workload)
     for spelled in (f"{short}/web", f"{kind}/web", f"{kind.lower()}s/web"):
         assert named(spelled, "-n", "shop", "-s", cluster).startswith("shop/web")
@@ -106,7 +114,7 @@ def test_a_running_pod_is_explained_without_itself(tmp_path: Path) -> None:
 
 
 def test_the_profile_is_the_one_named(tmp_path: Path) -> None:
-    packing = {"schedulerName": "packing", "plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
+    packing: Manifest = {"schedulerName": "packing", "plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
     config = write(tmp_path, configuration({"schedulerName": "default-scheduler"}, packing), name="config.yaml")
     files = (write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, NODE), "--config", config, "-o", "json")
     plain, packed = (json.loads(kschedx("why", *files, *more).out) for more in ((), ("--profile", "packing")))
@@ -128,7 +136,9 @@ def test_a_nodes_whole_story_names_it_and_no_other(tmp_path: Path) -> None:
 
 def test_nodes_all_has_a_row_for_every_node(tmp_path: Path) -> None:
     names = [f"node-{number:02}" for number in range(60)]
-    ran = kschedx("why", write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, *map(node, names)), "--nodes", "all")
+    ran = kschedx(
+        "why", write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, *map(node, names)), "--nodes", "all"
+    )
     assert not [name for name in names if name not in ran.out]
 
 
@@ -163,12 +173,12 @@ def test_colour_is_for_those_who_want_it(env: dict[str, str], coloured: bool, tm
 
 def process(*arguments: str | Path, more: str = "") -> subprocess.CompletedProcess[bytes]:
     words = " ".join(f"'{word}'" for word in (Path(sys.executable).parent / "kschedx", *arguments))
-    return subprocess.run(["bash", "-o", "pipefail", "-c", f"{words} {more}"], capture_output=True, check=False)
+    return subprocess.run(["bash", "-o", "pipefail", "-c", f"{words} {more}"], capture_output=True, check=False, env=dict(os.environ))
 
 
 @pytest.mark.parametrize("output", ["wide", "json"])
 def test_a_reader_that_goes_away_is_no_error(output: str, tmp_path: Path) -> None:
-    cluster = write(tmp_path, *(node(f"node-{number}") for number in range(400)))
+    cluster = write(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [node(f"node-{i}") for i in range(400)]})
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
     ran = process("why", *files, "-o", output, more="| head -c 10")
     assert (len(ran.stdout), ran.stderr) == (10, b"")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 import kschedx as library
 from tests.command import ROOT, Ran, kschedx
@@ -38,6 +41,15 @@ class Story:
         return path if (ROOT / path).exists() else None
 
     @property
+    def manifest(self) -> dict[str, Any]:
+        """The pod, or the workload that makes it."""
+        return _yaml(self.pod)
+
+    @property
+    def configuration(self) -> dict[str, Any] | None:
+        return None if self.config is None else _yaml(self.config)
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """What follows `kschedx` on the command line."""
         config = () if self.config is None else ("--config", str(self.config))
@@ -48,13 +60,20 @@ class Story:
         return library.load(str(ROOT / self.cluster)).cluster.names[0]
 
 
+def _yaml(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+    return found
+
+
 STORIES = tuple(Story(path.parent.name) for path in sorted(FIXTURES.glob("*/pod.yaml")))
 
 
 @cache
 def tell(story: Story, *options: str, columns: int = 100) -> Ran:
-    """The story as the command tells it."""
-    return kschedx(*story.arguments, *options, columns=columns)
+    """The story as the command tells it, which is an answer in every case."""
+    ran = kschedx(*story.arguments, *options, columns=columns)
+    assert ran.code in (0, 1), ran.err
+    return ran
 
 
 def screen(story: Story, *options: str, columns: int = 100) -> str:

@@ -109,15 +109,25 @@ def test_all_outputs_agree(story: Story) -> None:
     assert tell(story, "-o", "name").out.split() == [f"node/{name}" for name in document["bestNodes"]]
 
 
-@each_story
+@pytest.mark.parametrize(
+    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
+)
 def test_the_command_prints_the_librarys_document(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    import yaml
-
     monkeypatch.chdir(ROOT)
-    pod, *others = (one for one in yaml.safe_load_all(story.pod.read_text(encoding="utf-8")) if one)
-    assert not others
-    if pod["kind"] != "Pod":
-        return
-    config = None if story.config is None else yaml.safe_load(story.config.read_text(encoding="utf-8"))
-    explanation = library.explain(library.load(str(story.cluster)), pod, config=config)
+    snapshot = library.load(str(story.cluster))
+    explanation = library.explain(snapshot, story.manifest, config=story.configuration)
     assert json.loads(tell(story, "-o", "json").out) == json.loads(json.dumps(explanation.to_dict()))
+
+
+# --- what a story's README says
+
+
+def quoted(story: Story) -> list[str]:
+    """The event texts that its README quotes."""
+    lines = (ROOT / story.folder / "README.md").read_text(encoding="utf-8").splitlines()
+    return [line.removeprefix("> ") for line in lines if line.startswith("> 0/")]
+
+
+@pytest.mark.parametrize("story", [one for one in STORIES if quoted(one)], ids=lambda story: story.name)
+def test_the_event_that_the_readme_quotes_is_the_message(story: Story) -> None:
+    assert quoted(story) == [json.loads(tell(story, "-o", "json").out)["message"]]

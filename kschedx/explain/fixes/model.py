@@ -113,7 +113,7 @@ def _slim(value: object) -> object:
     if isinstance(value, dict):
         slim = {key: _slim(item) for key, item in value.items()}
         return {key: item for key, item in slim.items() if item not in (None, "", [], {}, False)}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_slim(item) for item in value]
     return value
 

@@ -58,8 +58,8 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
     asks = [_asked(container, resource) for container in containers]
     surplus = sum(asks) - amount + _other_than_containers(spec, resource)
     if surplus > 0:
-        index = max(range(len(containers)), key=asks.__getitem__)
-        if asks[index] <= surplus:
+        index = max(range(len(containers)), key=asks.__getitem__, default=None)
+        if index is None or asks[index] <= surplus:
             return None
         containers[index] = _with_request(containers[index], resource, asks[index] - surplus)
     after = with_spec(pod, replace(spec, containers=tuple(containers), init_containers=inits))

@@ -34,7 +34,7 @@ def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
             snapshot = snapshot.with_nodes(proposal.nodes)
         if proposal.added is not None:
             snapshot = snapshot.with_added_node(proposal.added)
-        framework = Framework(framework.profile, framework.config, snapshot, framework.release)
+        framework = framework.on(snapshot)
     state = CycleState()
     try:
         _, status, names, _ = framework.run_pre_filter(state, proposal.pod)

@@ -50,10 +50,6 @@ from kschedx.framework.duration import Duration
 from kschedx.releases import Release
 
 _CPU_AND_MEMORY = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
-_LEAST_UTILIZED_FIRST = (
-    UtilizationShapePoint(utilization=0, score=10),
-    UtilizationShapePoint(utilization=100, score=0),
-)
 _SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 _LARGEST_SCORE = 10
 
@@ -61,6 +57,8 @@ _LARGEST_SCORE = 10
 def decode_args(plugin: str, value: object, path: str, release: Release) -> PluginArgs:
     """What a profile's pluginConfig gives `plugin`, with defaults; `value` is None where it gives nothing."""
     kind = ARGS_TYPES.get(plugin)
+    if kind is DynamicResourcesArgs and not release.arguments.dynamic_resources_take_arguments:
+        kind = None
     if kind is None:
         if value is not None and not isinstance(value, Mapping):
             raise refuse(path, f"expected a mapping, found {shown(value)}")
@@ -99,8 +97,10 @@ def with_defaults(args: InTreeArgs, release: Release) -> InTreeArgs:
         case PodTopologySpreadArgs():
             return replace(args, defaulting_type=args.defaulting_type or SYSTEM_DEFAULTING)
         case VolumeBindingArgs():
-            if not args.shape and release.enabled("StorageCapacityScoring"):
-                args = replace(args, shape=_LEAST_UTILIZED_FIRST)
+            if not args.shape and release.enabled(release.arguments.storage_scoring_gate):
+                shape = release.arguments.storage_scoring_shape
+                points = (UtilizationShapePoint(utilization=utilization, score=score) for utilization, score in shape)
+                args = replace(args, shape=tuple(points))
             return args
         case _:
             assert_never(args)
@@ -128,7 +128,7 @@ def argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[C
         case NodeResourcesBalancedAllocationArgs():
             return _balanced_allocation(args, f"{path}.resources")
         case NodeResourcesFitArgs():
-            return _node_resources_fit(args, path)
+            return _node_resources_fit(args, path, release)
         case PodTopologySpreadArgs():
             return _pod_topology_spread(args, path)
         case VolumeBindingArgs():
@@ -188,7 +188,7 @@ def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str) -
             yield invalid(f"{path}[{i}].weight", resource.weight, "must be 1")
 
 
-def _node_resources_fit(args: NodeResourcesFitArgs, path: str) -> Iterator[ConfigError]:
+def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release) -> Iterator[ConfigError]:
     for i, name in enumerate(args.ignored_resources):
         yield from _label_name(f"{path}.ignoredResources[{i}]", name)
     for i, group in enumerate(args.ignored_resource_groups):
@@ -196,10 +196,10 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str) -> Iterator[Confi
         if "/" in group:
             yield invalid(where, group, "resource group name can't contain '/'")
         yield from _label_name(where, group)
-    yield from _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy")
+    yield from _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy", release)
 
 
-def _scoring_strategy(strategy: ScoringStrategy, path: str) -> Iterator[ConfigError]:
+def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) -> Iterator[ConfigError]:
     if strategy.type not in _SCORING_STRATEGIES:
         yield not_supported(f"{path}.type", strategy.type, _SCORING_STRATEGIES)
     for i, resource in enumerate(strategy.resources):
@@ -207,13 +207,14 @@ def _scoring_strategy(strategy: ScoringStrategy, path: str) -> Iterator[ConfigEr
             detail = f"resource weight of {resource.name} not in valid range (0, 100]"
             yield invalid(f"{path}.resources[{i}].weight", resource.weight, detail)
     ratio, where = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
-    if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
-        if ratio is None:
+    must_fit = release.arguments.ratio_must_fit_strategy
+    if ratio is None:
+        if strategy.type == REQUESTED_TO_CAPACITY_RATIO:  # without the check kube-scheduler crashes
             yield required(where, "must be specified when type is RequestedToCapacityRatio")
-        else:
-            yield from _function_shape(ratio.shape, f"{where}.shape")
-    elif ratio is not None:
+    elif must_fit and strategy.type != REQUESTED_TO_CAPACITY_RATIO:
         yield forbidden(where, "must be nil when type is not RequestedToCapacityRatio")
+    else:
+        yield from _function_shape(ratio.shape, f"{where}.shape" if must_fit else f"{path}.shape", release)
 
 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[ConfigError]:
@@ -252,22 +253,23 @@ def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Ite
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         yield invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, detail)
-    if release.enabled("StorageCapacityScoring"):
-        yield from _function_shape(args.shape or (), f"{path}.shape")
+    gate = release.arguments.storage_scoring_gate
+    if release.enabled(gate):
+        yield from _function_shape(args.shape or (), f"{path}.shape", release)
     elif args.shape is not None:
         points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
-        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        detail = f"unexpected field `shape`, remove it or turn on the feature gate {gate}"
         yield invalid(f"{path}.shape", points, detail)
 
 
-def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str) -> Iterator[ConfigError]:
+def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release: Release) -> Iterator[ConfigError]:
     if not shape:
         yield required(path, "at least one point must be specified")
         return
     for i in range(1, len(shape)):
         if shape[i - 1].utilization >= shape[i].utilization:
             where = f"{path}[{i}].utilization"
-            yield invalid(where, shape[i].utilization, "values must be sorted in increasing order")
+            yield invalid(where, shape[i].utilization, release.arguments.unsorted_shape)
             break
     for i, point in enumerate(shape):
         yield from _in_range(f"{path}[{i}].utilization", point.utilization, 0, 100)

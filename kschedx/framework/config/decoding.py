@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -32,6 +32,32 @@ def decode(value: object, kind: type[T], path: str) -> T:
         return msgspec.convert(cleaned, kind, dec_hook=_custom)
     except msgspec.ValidationError as error:
         raise _refusal(str(error), cleaned, path) from None
+
+
+def refuse_missing_fields(config: Mapping[str, object], paths: Iterable[str], hint: str) -> None:
+    """ConfigError for a field that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
+    for pattern in paths:
+        for path, key in _written(config, pattern.split("."), ""):
+            raise refuse(path, f"unknown field {shown(key)}", hint)
+
+
+def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
+    """Where the field that `steps` lead to is written, and its name."""
+    if not isinstance(value, Mapping):
+        return
+    step, rest = steps[0], steps[1:]
+    key, is_list, of_plugin = step.partition("[]")
+    place = join_fields(path, key)
+    if not rest:
+        if value.get(key) is not None:
+            yield place, key
+    elif not is_list:
+        yield from _written(value.get(key), rest, place)
+    elif isinstance(items := value.get(key), Sequence):
+        for i, item in enumerate(items):
+            name = item.get("name") if isinstance(item, Mapping) else None
+            if not of_plugin or of_plugin == f"{{{name}}}":
+                yield from _written(item, rest, f"{place}[{i}]")
 
 
 def _clean(value: object, kind: inspect.Type, path: str) -> object:

@@ -122,3 +122,5 @@ class ConfigurationDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     profiles: tuple[ProfileDocument, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+    healthz_bind_address: str = ""
+    metrics_bind_address: str = ""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kschedx.framework.config.document import Plugins, PluginSet
 from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
-from kschedx.releases import PLACEMENT_POINTS, POINTS, Release
+from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 
 PluginPoints = Mapping[str, frozenset[str]]
 """Plugin to the extension points that it implements."""
@@ -44,13 +44,25 @@ class MergedSet(Struct, frozen=True, kw_only=True):
         return tuple((entry.name, entry.weight) for entry in self.enabled), self.disabled
 
 
-def merge_plugins(plugins: Plugins, release: Release, path: str) -> dict[str, MergedSet]:
-    """The sets by point, MultiPoint included. `path` is that of `plugins`."""
-    defaults = tuple(Entry(name=p.name, weight=p.weight) for p in release.default_plugins)
+def merge_plugins(plugins: Plugins, api_version: str, release: Release, path: str) -> dict[str, MergedSet]:
+    """The sets by point, MultiPoint included, for a configuration of `api_version`. `path` is that of `plugins`."""
+    defaults = _defaults(api_version, release)
+    written = plugins.by_point()
+    if api_version == V1BETA2:
+        written["preEnqueue"] = PluginSet()  # v1beta2 has the field, and kube-scheduler never merges it
     return {
-        point: _merge(defaults if point == "multiPoint" else (), custom, f"{path}.{point}")
-        for point, custom in plugins.by_point().items()
+        point: _merge(
+            tuple(Entry(name=p.name, weight=p.weight) for p in defaults.get(point, ())), custom, f"{path}.{point}"
+        )
+        for point, custom in written.items()
     }
+
+
+def _defaults(api_version: str, release: Release) -> Mapping[str, tuple[DefaultPlugin, ...]]:
+    """The default profile: one MultiPoint list, or in v1beta2 a list for each extension point."""
+    if api_version == V1BETA2:
+        return release.v1beta2_default_plugins
+    return {"multiPoint": release.default_plugins}
 
 
 def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.errors import ConfigError
 from kschedx.framework.args import ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
 from kschedx.framework.config.arguments import argument_errors, decode_args
-from kschedx.framework.config.decoding import decode
+from kschedx.framework.config.decoding import decode, refuse_missing_fields
 from kschedx.framework.config.document import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
@@ -34,7 +34,7 @@ from kschedx.framework.config.validation import (
     scheduler_name_errors,
     scheduling_errors,
 )
-from kschedx.releases import Release
+from kschedx.releases import V1, Release
 
 
 def load_profiles(
@@ -47,7 +47,7 @@ def load_profiles(
     `extra_plugins` are plugins outside Kubernetes with the extension points that each implements. ConfigError names the
     field's path in `config`.
     """
-    document = _decode(config, release)
+    document = decode_document(config, release)
     drafts = [_draft(i, profile, document, release) for i, profile in enumerate(document.profiles)]
     _raise_first(_errors(document, drafts, release))
     implements = {**release.plugin_points, **(extra_plugins or {})}
@@ -61,9 +61,9 @@ def load_profiles(
     )
 
 
-def _decode(config: Mapping[str, object] | None, release: Release) -> ConfigurationDocument:
+def decode_document(config: Mapping[str, object] | None, release: Release) -> ConfigurationDocument:
     if config is None:
-        return ConfigurationDocument(profiles=(ProfileDocument(),))
+        return ConfigurationDocument(api_version=release.config_versions[0], profiles=(ProfileDocument(),))
     if not isinstance(config, Mapping):
         raise refuse("", f"expected a {KIND}, found {shown(config)}")
     kind, version = config.get("kind"), config.get("apiVersion")
@@ -72,6 +72,8 @@ def _decode(config: Mapping[str, object] | None, release: Release) -> Configurat
     if version not in release.config_versions:
         allowed = " or ".join(release.config_versions)
         raise refuse("apiVersion", f"Kubernetes {release.version} expects {allowed}, found {shown(version)}")
+    hint = f"Kubernetes {release.version} does not have it in {version}"
+    refuse_missing_fields(config, release.missing_fields[str(version)], hint)
     document = decode(config, ConfigurationDocument, "")
     return document if document.profiles else replace(document, profiles=(ProfileDocument(),))
 
@@ -93,7 +95,7 @@ class _Draft(Struct, frozen=True, kw_only=True):
 def _draft(index: int, profile: ProfileDocument, document: ConfigurationDocument, release: Release) -> _Draft:
     path = f"profiles[{index}]"
     default_name = DEFAULT_SCHEDULER_NAME if len(document.profiles) == 1 else ""
-    merged = merge_plugins(profile.plugins, release, f"{path}.plugins")
+    merged = merge_plugins(profile.plugins, document.api_version, release, f"{path}.plugins")
     enabled = frozenset(entry.name for plugins in merged.values() for entry in plugins.enabled)
     args: dict[str, PluginArgs] = {}
     args_paths: dict[str, str] = {}
@@ -114,19 +116,20 @@ def _draft(index: int, profile: ProfileDocument, document: ConfigurationDocument
 
 
 def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[ConfigError]:
+    removed = release.removed_plugins if document.api_version == V1 else ()
     yield from component_errors(document)
     yield from scheduler_name_errors([draft.scheduler_name for draft in drafts])
     for draft in drafts:
         percentage = draft.document.percentage_of_nodes_to_score
         yield from percentage_errors(f"{draft.path}.percentageOfNodesToScore", percentage)
-        yield from removed_plugin_errors(draft.merged, release)
-        yield from plugin_config_errors(draft.document.plugin_config, f"{draft.path}.pluginConfig", release)
+        yield from removed_plugin_errors(draft.merged, removed)
+        yield from plugin_config_errors(draft.document.plugin_config, f"{draft.path}.pluginConfig", removed)
         for plugin, args in draft.args.items():
             # kube-scheduler leaves these to the plugin, so they are checked only where it is enabled
             lazily = isinstance(args, NodeResourcesFitArgs) and plugin not in draft.enabled
             if not isinstance(args, Mapping) and not lazily:
                 yield from argument_errors(args, draft.args_paths.get(plugin, draft.path), release)
-    yield from queue_sort_errors([draft.merged["queueSort"] for draft in drafts])
+    yield from queue_sort_errors([draft.merged["queueSort"] for draft in drafts], release)
     yield from scheduling_errors(document)
 
 

@@ -20,7 +20,7 @@ from kschedx.framework.config.document import (
 from kschedx.framework.config.expansion import MergedSet
 from kschedx.framework.config.refusals import duplicate, invalid, refuse, required, shown
 from kschedx.framework.duration import Duration
-from kschedx.releases import POINTS, Release
+from kschedx.releases import POINTS, V1, Release
 
 _LOCK = "leases"
 
@@ -70,25 +70,25 @@ def percentage_errors(path: str, percentage: int | None) -> Iterator[ConfigError
         yield invalid(path, percentage, "not in valid range [0-100]")
 
 
-def removed_plugin_errors(merged: Mapping[str, MergedSet], release: Release) -> Iterator[ConfigError]:
+def removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[str]) -> Iterator[ConfigError]:
     for point in POINTS:
         for entry in merged[point].enabled:
-            if entry.name in release.removed_plugins:
-                yield _removed(entry.path, entry.name, release)
+            if entry.name in removed:
+                yield _removed(entry.path, entry.name)
 
 
-def plugin_config_errors(configs: Sequence[PluginConfig], path: str, release: Release) -> Iterator[ConfigError]:
+def plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: Sequence[str]) -> Iterator[ConfigError]:
     seen: set[str] = set()
     for i, config in enumerate(configs):
         if config.name in seen:
             yield duplicate(f"{path}[{i}]", config.name)
         seen.add(config.name)
-        if config.name in release.removed_plugins:
-            yield _removed(f"{path}[{i}]", config.name, release)
+        if config.name in removed:
+            yield _removed(f"{path}[{i}]", config.name)
 
 
-def _removed(path: str, plugin: str, release: Release) -> ConfigError:
-    version = shown(release.config_versions[0])
+def _removed(path: str, plugin: str) -> ConfigError:
+    version = shown(V1)
     return invalid(path, plugin, f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})")
 
 
@@ -104,7 +104,7 @@ def scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
         first.setdefault(name, i)
 
 
-def queue_sort_errors(queue_sorts: Sequence[MergedSet]) -> Iterator[ConfigError]:
+def queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[ConfigError]:
     """All pods wait in one queue, so every profile has to sort it alike."""
     if len(queue_sorts[0].enabled) > 1:
         path = "profiles[0].plugins.queueSort.enabled"
@@ -112,7 +112,7 @@ def queue_sort_errors(queue_sorts: Sequence[MergedSet]) -> Iterator[ConfigError]
     for i, queue_sort in enumerate(queue_sorts):
         if queue_sort.asks_for() != queue_sorts[0].asks_for():
             found = [entry.name for entry in queue_sort.enabled]
-            yield invalid(f"profiles[{i}].plugins.queueSort", found, "must be the same for all profiles")
+            yield invalid(f"profiles[{i}].plugins.queueSort", found, release.arguments.different_queue_sort)
 
 
 def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:

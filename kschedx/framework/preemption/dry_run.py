@@ -9,15 +9,16 @@ pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from kschedx.api.types import Pod, PodDisruptionBudget
+from kschedx.findings import Finding
 from kschedx.framework.interface import Candidate, FilterOutcome, Handle
 from kschedx.framework.preemption.victims import PotentialVictims, by_importance, potential_victims
-from kschedx.framework.state import CycleState
+from kschedx.framework.state import CycleState, NotPrepared
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -45,24 +46,35 @@ def dry_run(
     able = np.flatnonzero(potential.count)
     world = nodes.take(able)
     everyone = potential.placed(np.arange(len(potential.pods)), nodes)
-    world = handle.remove_pods(state, pod, world, everyone)
+    try:
+        world = handle.remove_pods(state, pod, world, everyone)
+    except NotPrepared as missing:
+        # PreFilter rejected the pod before a plugin that would have to know who is gone
+        failed = Status(code=Code.ERROR, reasons=(str(missing),))
+        statuses |= {int(row): failed for row in nodes.rows[able]}
+        return DryRun(candidates=(), verdicts=_verdicts(nodes, statuses))
     outcome = handle.passes_filters(state, pod, world)
     stuck = {int(world.rows[index]): int(index) for index in np.flatnonzero(~outcome.passed)}
     statuses |= {row: _verdict(outcome, index) for row, index in stuck.items()}
 
     fits = able[outcome.passed]
     evicted = _reprieve(handle, state, pod, nodes, world.take(np.flatnonzero(outcome.passed)), fits, potential)
+    by_rank = handle.release.behaviour.victims_are_ordered_by_importance
     candidates: list[Candidate] = []
     for index in fits.tolist():
         row = int(nodes.rows[index])
-        candidate = _candidate(nodes, row, potential, evicted, index)
+        candidate = _candidate(nodes, row, potential, evicted, index, by_rank)
         if candidate.victims:
             candidates.append(candidate)
             statuses[row] = SUCCESS
         else:
             text = f'expected at least one victim pod on node "{nodes.cluster.names[row]}"'
             statuses[row] = Status(code=Code.ERROR, reasons=(text,))
-    return DryRun(candidates=tuple(candidates), verdicts=_verdicts(nodes, statuses, outcome, stuck))
+
+    def explain(row: int) -> tuple[Finding, ...]:
+        return outcome.status(stuck[row]).findings if row in stuck else ()
+
+    return DryRun(candidates=tuple(candidates), verdicts=_verdicts(nodes, statuses, explain))
 
 
 def _reprieve(
@@ -88,11 +100,14 @@ def _reprieve(
     return evicted
 
 
-def _candidate(nodes: NodeTable, row: int, potential: PotentialVictims, evicted: BoolArray, index: int) -> Candidate:
+def _candidate(
+    nodes: NodeTable, row: int, potential: PotentialVictims, evicted: BoolArray, index: int, by_rank: bool
+) -> Candidate:
+    """`by_rank`: the most important victim is first even where others violate a disruption budget."""
     own = slice(int(potential.start[index]), int(potential.start[index + 1]))
     gone, violating = evicted[own], potential.violating[own]
     victims = [int(victim) for victim in potential.pods[own][gone]]
-    if violating.any() and not violating.all():
+    if by_rank and violating.any() and not violating.all():
         victims = by_importance(nodes.pods, victims)
     return Candidate(node=row, victims=tuple(victims), pdb_violations=int(np.count_nonzero(violating & gone)))
 
@@ -112,11 +127,12 @@ def _verdict(outcome: FilterOutcome, index: int) -> Status:
 
 
 def _verdicts(
-    nodes: NodeTable, statuses: Mapping[int, Status], outcome: FilterOutcome, stuck: Mapping[int, int]
+    nodes: NodeTable, statuses: Mapping[int, Status], explain: Callable[[int], tuple[Finding, ...]] = lambda _: ()
 ) -> Verdicts:
+    """(node,) of the whole cluster; nodes without a status were not tried."""
     every = [statuses.get(row, NOT_HELPFUL) for row in range(len(nodes.cluster.nodes))]
     return Verdicts(
         codes=np.array([status.code for status in every], dtype=np.int64),
         reasons=Column.of(status.reasons for status in every),
-        explain=lambda row: outcome.status(stuck[row]).findings if row in stuck else (),
+        explain=explain,
     )

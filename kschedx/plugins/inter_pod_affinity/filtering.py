@@ -106,7 +106,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
         return self.existing_anti_affinity.any_positive(nodes.rows)
 
 
-FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity")
+FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found')
 
 
 def _weights(terms: tuple[AffinityTerm, ...], matching: list[BoolArray] | tuple[BoolArray, ...]) -> dict[str, IntArray]:

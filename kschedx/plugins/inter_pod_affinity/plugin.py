@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.findings import PluginMessage
@@ -43,7 +45,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     @cached_property
     def _existing(self) -> ExistingTerms:
-        return ExistingTerms(self.handle.snapshot.pods)
+        return ExistingTerms.of(self.handle.snapshot.pods)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         namespaces = self.handle.snapshot.namespaces
@@ -56,10 +58,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 status=Status(code=code, reasons=(text,), findings=(PluginMessage(text=text),)),
             )
         counts = FilterState.of(pod, terms, self._existing, namespaces, nodes)
-        if counts.decides_nothing:
-            return PRE_FILTER_SKIP
         state[FILTER] = counts
-        return PreFilterResult()
+        return PRE_FILTER_SKIP if counts.decides_nothing else PreFilterResult()
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         state[FILTER] = state[FILTER].after(nodes, change, +1)
@@ -78,6 +78,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        state[SCORES] = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
         if self._args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
             return SKIP
         namespaces = self.handle.snapshot.namespaces

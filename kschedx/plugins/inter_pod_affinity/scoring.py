@@ -14,7 +14,7 @@ from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, Ex
 from kschedx.snapshot.columns import FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity")
+SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found')
 """(node,) raw scores of the whole cluster's nodes."""
 
 

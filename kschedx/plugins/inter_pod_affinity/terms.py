@@ -169,6 +169,14 @@ def _named_namespaces(term: PodAffinityTerm, namespace: str) -> tuple[str, ...]:
 class ExistingTerms:
     """The terms of all pods, a group for each distinct affinity and namespace, compiled when first asked for."""
 
+    @classmethod
+    def of(cls, pods: PodTable) -> ExistingTerms:
+        """Worked out once for all what-ifs in which pods only move, start or end."""
+        known = pods.derived.get(cls)
+        if not isinstance(known, cls):
+            known = pods.derived[cls] = cls(pods)
+        return known
+
     def __init__(self, pods: PodTable) -> None:
         affinities: Column[Affinity | None] = Column.of(
             (_inter_pod(spec.affinity) for spec in pods.specs.values),

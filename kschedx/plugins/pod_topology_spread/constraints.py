@@ -19,6 +19,8 @@ from kschedx.api.types import Pod, TopologySpreadConstraint
 from kschedx.framework.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.interface import Handle
 from kschedx.plugins.pod_topology_spread.default_selector import default_selector
+from kschedx.plugins.pod_topology_spread.matching import MatchingPods
+from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, Column
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.selection import where_required
@@ -53,23 +55,22 @@ class Constraint(Struct, frozen=True, kw_only=True):
     """Only nodes whose taints the pod tolerates are counted."""
 
     @classmethod
-    def of(cls, index: int, written: TopologySpreadConstraint, pod: Pod, *, match_label_keys: bool) -> Self:
-        """Raises `InputError` for a selector that cannot be parsed.
-
-        `match_label_keys`: whether the keys of that field narrow the selector to the pod's own values.
-        """
+    def of(cls, index: int, written: TopologySpreadConstraint, pod: Pod, release: Release) -> Self:
+        """As far as the release reads its fields. Raises `InputError` for a selector that cannot be parsed."""
         selector = compile_selector(written.label_selector)
-        if match_label_keys and selector.selectable:
+        if release.enabled("MatchLabelKeysInPodTopologySpread") and selector.selectable:
             own = {key: pod.metadata.labels[key] for key in written.match_label_keys if key in pod.metadata.labels}
             selector = selector_from_set(own).add(selector.requirements)
+        min_domains = 1 if written.min_domains is None else written.min_domains
+        reads_policies = release.enabled("NodeInclusionPolicyInPodTopologySpread")
         return cls(
             index=index,
             max_skew=written.max_skew,
             topology_key=written.topology_key,
             selector=selector,
-            min_domains=1 if written.min_domains is None else written.min_domains,
-            honors_affinity=(written.node_affinity_policy or HONOR) == HONOR,
-            honors_taints=(written.node_taints_policy or IGNORE) == HONOR,
+            min_domains=min_domains if release.enabled("MinDomainsInPodTopologySpread") else 0,
+            honors_affinity=not reads_policies or (written.node_affinity_policy or HONOR) == HONOR,
+            honors_taints=reads_policies and (written.node_taints_policy or IGNORE) == HONOR,
         )
 
 
@@ -95,9 +96,8 @@ class ConstraintRules:
         return () if selector.empty else tuple(replace(one, selector=selector) for one in constraints)
 
     def _compiled(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
-        match_label_keys = self._handle.release.enabled("MatchLabelKeysInPodTopologySpread")
         return tuple(
-            Constraint.of(index, one, pod, match_label_keys=match_label_keys)
+            Constraint.of(index, one, pod, self._handle.release)
             for index, one in enumerate(written)
             if one.when_unsatisfiable == action
         )
@@ -108,6 +108,11 @@ class ConstraintRules:
         The system defaults do not ask for it, so that clusters without zones are still spread over hosts.
         """
         return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
+
+    def matching_pods(self, pod: Pod, nodes: NodeTable) -> MatchingPods:
+        """The pods that constraints of `pod` can count."""
+        every = self._handle.release.behaviour.empty_selector_counts_every_pod
+        return MatchingPods(nodes.pods, pod.metadata.namespace, empty_counts_all=every)
 
     def counted(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
         """(node,) whether the constraint's inclusion policies let a node's pods, and its domain, count."""

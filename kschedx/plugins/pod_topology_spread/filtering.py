@@ -178,7 +178,7 @@ def spreads_of(
     constraints: tuple[Constraint, ...], rules: ConstraintRules, pod: Pod, nodes: NodeTable
 ) -> tuple[Spread, ...]:
     """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
-    pods = MatchingPods(nodes.pods, pod.metadata.namespace)
+    pods = rules.matching_pods(pod, nodes)
     labelled = where_labelled(constraints, nodes)
     return tuple(Spread.of(one, pod, pods, labelled & rules.counted(one, pod, nodes), nodes) for one in constraints)
 

@@ -23,7 +23,7 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
 HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
-SOFT: StateKey[SoftSpreads] = StateKey("PreScorePodTopologySpread")
+SOFT: StateKey[SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -44,12 +44,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         try:
             constraints = self._rules.of(pod, DO_NOT_SCHEDULE)
         except InputError as wrong:
-            text = f"get constraints from pod: obtaining pod's hard topology spread constraints: {wrong}"
-            return PreFilterResult(status=error(text))
-        if not constraints:
-            return PRE_FILTER_SKIP
-        state[HARD] = spreads_of(constraints, self._rules, pod, nodes)
-        return PreFilterResult()
+            text = self.handle.release.messages.hard_constraints_unreadable
+            return PreFilterResult(status=error(text.format(error=wrong)))
+        state[HARD] = spreads_of(constraints, self._rules, pod, nodes) if constraints else ()
+        return PreFilterResult() if constraints else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         state[HARD] = tuple(spread.changed(change, +1) for spread in state[HARD])
@@ -67,6 +65,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {wrong}"
             return error(text)
         if not constraints:
+            state[SOFT] = SoftSpreads.none(self.handle.nodes)
             return SKIP
         state[SOFT] = SoftSpreads.of(constraints, self._rules, pod, nodes, self.handle.nodes)
         return SUCCESS

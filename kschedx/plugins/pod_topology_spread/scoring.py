@@ -20,7 +20,6 @@ from kschedx.plugins.pod_topology_spread.constraints import (
     where_labelled,
     where_present,
 )
-from kschedx.plugins.pod_topology_spread.matching import MatchingPods
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -49,6 +48,11 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
     """(node,) over the whole cluster: feasible nodes that lack a label that they need to be scored."""
 
     @classmethod
+    def none(cls, everything: NodeTable) -> Self:
+        """For a pod without soft constraints, where it is scored all the same."""
+        return cls(spreads=(), ignored=np.zeros(len(everything), dtype=np.bool_))
+
+    @classmethod
     def of(
         cls,
         constraints: tuple[Constraint, ...],
@@ -58,7 +62,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         everything: NodeTable,
     ) -> Self:
         """`feasible` are the nodes to score, `everything` all nodes of the cluster."""
-        pods = MatchingPods(everything.pods, pod.metadata.namespace)
+        pods = rules.matching_pods(pod, everything)
         complete = np.ones(len(everything), dtype=np.bool_)
         if rules.requires_all_topologies(pod):
             complete = where_labelled(constraints, everything)

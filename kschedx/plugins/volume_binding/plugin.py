@@ -28,7 +28,7 @@ REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 REASON_NO_SPACE = "node(s) did not have enough free storage"
 REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
-BINDING: StateKey[Binding | None] = StateKey("VolumeBinding")
+BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")
 """None for a pod without claims."""
 
 _EVERY_CONFLICT = sum(Conflict)

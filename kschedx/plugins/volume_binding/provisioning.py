@@ -40,12 +40,14 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def no_topology(self) -> BoolArray:
         """Nodes where the class cannot make a volume."""
-        inside = self.in_topology if self.storage_class.can_provision else np.zeros_like(self.needed)
-        return np.logical_and(self.needed, ~inside)
+        outside: BoolArray = self.needed & ~(self.in_topology & self.storage_class.can_provision)
+        return outside
 
     @property
     def no_space(self) -> BoolArray:
-        return self.needed & (self.capacity == NO_CAPACITY)
+        """Nodes where it could, were there room."""
+        full: BoolArray = self.capacity == NO_CAPACITY
+        return self.needed & full
 
     @cached_property
     def _largest_first(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.admission import priority_conflicts, resolve_priority
+from kschedx.api.priority import priority_conflicts, resolve_priority
 from kschedx.api.types import ObjectMeta, PodSpec, PriorityClass
 from kschedx.errors import InputError
 

@@ -1,0 +1,92 @@
+"""What built-in admission decides about a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from kschedx.api.types import ObjectMeta, PodSpec, PriorityClass
+from kschedx.errors import InputError, Place, nearest
+
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+PREEMPT_NEVER = "Never"
+
+BUILT_IN_CLASSES: Mapping[str, PriorityClass] = {
+    name: PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=PREEMPT_LOWER_PRIORITY)
+    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
+}
+"""Present in every cluster, also where a dump leaves them out."""
+
+
+def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+    """The spec with the priority and the preemption policy of its PriorityClass.
+
+    `classes` by name; the built-in ones need not be among them. A pod without a class gets the global default one, or
+    priority 0. A pod that has a priority was admitted before and stays as it is; `priority_conflicts` checks such a
+    one. Raises InputError with the place `spec.priorityClassName` or `spec.preemptionPolicy`.
+    """
+    if spec.priority is not None:
+        return spec
+    chosen = _class_of(spec, classes)
+    conflict = _policy_conflict(spec, chosen)
+    if conflict is not None:
+        raise conflict
+    return replace(
+        spec,
+        priority_class_name=chosen.metadata.name,
+        priority=chosen.value,
+        preemption_policy=_policy(chosen),
+    )
+
+
+def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:
+    """Why admission would refuse a new pod: an unknown class, or a priority or policy that its class does not give."""
+    try:
+        chosen = _class_of(spec, classes)
+    except InputError as error:
+        yield error
+        return
+    if spec.priority is not None and spec.priority != chosen.value:
+        yield InputError(
+            f"the integer value of priority ({spec.priority}) must not be provided in pod spec; priority admission "
+            f"controller computed {chosen.value} from the given PriorityClass name",
+            place=Place(field="spec.priority"),
+        )
+        return
+    conflict = _policy_conflict(spec, chosen)
+    if conflict is not None:
+        yield conflict
+
+
+def global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    """The class of pods that name none: of several, which only a race can leave, the one of the lowest value."""
+    return min((one for one in classes.values() if one.global_default), key=lambda one: one.value, default=None)
+
+
+def _class_of(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PriorityClass:
+    name = spec.priority_class_name
+    if not name:
+        return global_default(classes) or PriorityClass(preemption_policy=PREEMPT_LOWER_PRIORITY)
+    chosen = classes.get(name) or BUILT_IN_CLASSES.get(name)
+    if chosen is None:
+        raise InputError(
+            f"no PriorityClass with name {name} was found",
+            place=Place(field="spec.priorityClassName"),
+            hint=nearest(name, [*classes, *BUILT_IN_CLASSES]),
+        )
+    return chosen
+
+
+def _policy(chosen: PriorityClass) -> str:
+    return chosen.preemption_policy or PREEMPT_LOWER_PRIORITY
+
+
+def _policy_conflict(spec: PodSpec, chosen: PriorityClass) -> InputError | None:
+    if spec.preemption_policy in (None, _policy(chosen)):
+        return None
+    return InputError(
+        f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be provided in pod spec; "
+        f"priority admission controller computed {_policy(chosen)} from the given PriorityClass name",
+        place=Place(field="spec.preemptionPolicy"),
+    )

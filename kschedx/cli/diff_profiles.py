@@ -1,0 +1,273 @@
+"""`kschedx diff-profiles`: what a change of the profile or of the release does to pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import completion
+from kschedx.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kschedx.api.types import Pod
+    from kschedx.explain.comparing import Pair, Setup
+    from kschedx.explain.comparison import Summary
+    from kschedx.explain.profile_changes import Change
+
+HELP = """What a change of the scheduler's profile, or of its release, does to pods.
+
+A and B are profiles: names that `kschedx profiles` lists, or files. With --kube-version OLD..NEW one profile (or none,
+for the default) is compared with itself under two releases. TARGET is what `kschedx why` takes; --all-pending, --all
+and -l compare many pods, each as if it were scheduled now. Without any of them, only the configurations are compared.
+
+Exit codes: 0 the same, 1 different, 2 usage or input error. Where pods are compared, the code is about them.
+"""
+
+
+class Output(StrEnum):
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+
+
+def diff_profiles(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[A [B]] [TARGET]", show_default=False, autocompletion=completion.profiles),
+    ] = None,
+    snapshot: Annotated[
+        list[str] | None,
+        typer.Option("--snapshot", "-s", metavar="PATH", help="The cluster: a file, a folder, or -. Repeatable."),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="The pods' namespace.", autocompletion=completion.namespaces),
+    ] = None,
+    all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
+    all_running: Annotated[bool, typer.Option("--all", help="Every running pod, without itself.")] = False,
+    selector: Annotated[
+        str | None, typer.Option("--selector", "-l", metavar="LABELS", help="Pods with these labels, as kubectl's -l.")
+    ] = None,
+    pod: Annotated[
+        str | None,
+        typer.Option(metavar="NAMESPACE/NAME", help="One pod's two stories side by side.", show_default=False),
+    ] = None,
+    output: Annotated[Output | None, typer.Option("--output", "-o", help="wide shows every pod that differs.")] = None,
+    kube_version: Annotated[
+        str | None,
+        typer.Option(metavar="[OLD..]NEW", help="The Kubernetes release to emulate, or two.  [default: the newest]"),
+    ] = None,
+    feature_gate: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
+    ] = None,
+    ignore_orphans: Annotated[
+        bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
+    ] = None,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.errors import InputError
+    from kschedx.explain.profile_changes import changes
+
+    many = all_pending or all_running or selector is not None
+    profiles, target = _profiles_and_target(
+        arguments or [], is_range=".." in (kube_version or ""), has_target=bool(snapshot) and not many and pod is None
+    )
+    if pod is not None and not target:
+        target, many = pod, False
+    before, after = _setups(profiles, kube_version, feature_gate or [])
+    found = changes(before, after)
+    if not (many or target):
+        _print(before, after, found, None, output)
+        return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
+    if not snapshot:
+        raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
+    if many and target:
+        raise InputError(f'found both TARGET "{target}" and a choice of many pods', hint="leave one of them out")
+    pair = _pair(snapshot, before, after, check=not ignore_orphans)
+    if target:
+        return _one(pair, found, target, namespace, output, in_detail=pod is not None)
+    rows, left_out = _rows(pair, namespace, selector, all_pending=all_pending, all_running=all_running)
+    summary = _compare(pair, rows, left_out, jobs)
+    _print(before, after, found, summary, output)
+    if summary.differences:
+        return ExitCode.UNSCHEDULABLE
+    return ExitCode.USAGE if summary.undecided else ExitCode.SCHEDULABLE
+
+
+def _profiles_and_target(arguments: Sequence[str], *, is_range: bool, has_target: bool) -> tuple[list[str], str]:
+    """A range of releases needs no second profile. A target comes last."""
+    from kschedx.errors import InputError
+
+    names = list(arguments)
+    target = names.pop() if has_target and len(names) > (0 if is_range else 2) else ""
+    allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
+    if len(names) > (1 if is_range else 2) or (not is_range and len(names) < 2):
+        hint = "--all, --all-pending, -l or TARGET say which pods; one profile goes with --kube-version OLD..NEW"
+        raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
+    return names, target
+
+
+def _setups(profiles: Sequence[str], kube_version: str | None, feature_gate: list[str]) -> tuple[Setup, Setup]:
+    from kschedx.cli.named_profiles import DEFAULT
+    from kschedx.cli.why import feature_gates
+    from kschedx.errors import ConfigError
+
+    gates = feature_gates(feature_gate)
+    old, dots, new = (kube_version or "").partition("..")
+    if dots and not (old and new):
+        raise ConfigError(f'--kube-version: found "{kube_version}", allowed is VERSION or OLD..NEW')
+    names = [*profiles, DEFAULT] if not profiles else list(profiles)
+    if dots:
+        names = [names[0], names[0]]
+    versions = (old or None, new or None) if dots else (kube_version, kube_version)
+    first, second = (_setup(name, version, gates) for name, version in zip(names, versions, strict=True))
+    return first, second
+
+
+def _setup(name: str, version: str | None, gates: dict[str, bool]) -> Setup:
+    from kschedx.cli.named_profiles import configuration, placed, version_of
+    from kschedx.explain.comparing import Setup
+
+    config = configuration(name)
+    with placed(name):
+        return Setup.of(name, config, version or version_of(name), gates)
+
+
+def _pair(paths: list[str], before: Setup, after: Setup, *, check: bool) -> Pair:
+    from kschedx.errors import InputError, Place
+    from kschedx.explain.comparing import Pair
+    from kschedx.loading import load
+
+    cluster = load(paths, check=check)
+    if not cluster.cluster.nodes:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
+        raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
+    return Pair(snapshot=cluster, before=before, after=after)
+
+
+def _one(
+    pair: Pair, found: tuple[Change, ...], target: str, namespace: str | None, output: Output | None, *, in_detail: bool
+) -> int:
+    """A single pod; `in_detail` tells its two stories side by side."""
+    from kschedx.explain.comparison import Summary, compare
+
+    first, second = _pods(pair, target, namespace)
+    stories = pair.stories(first, second)
+    difference = compare(*stories)
+    if in_detail and output in (None, Output.WIDE):
+        from kschedx.render.story_difference import print_stories
+
+        print_stories(*stories, names=(pair.before.name, pair.after.name))
+    else:
+        summary = Summary(compared=1, differences=(difference,) if difference else ())
+        _print(pair.before, pair.after, found, summary, output)
+    return ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE
+
+
+def _pods(pair: Pair, target: str, namespace: str | None) -> tuple[Pod, Pod]:
+    """The pod on both sides; a manifest is admitted by the API server of each release."""
+    from kschedx.api.types import Pod
+    from kschedx.cli.target import find_target
+    from kschedx.errors import ConfigError, Place
+    from kschedx.explain.admission import admitted_pod
+
+    snapshot = pair.snapshot
+    release = pair.after.release
+    found = find_target(snapshot, target, namespace, check=lambda manifest: admitted_pod(snapshot, manifest, release))
+    if isinstance(found, Pod):
+        first = second = found
+    else:
+        first, second = (admitted_pod(snapshot, found, setup.release).pod for setup in (pair.before, pair.after))
+    if not pair.knows(second.spec.scheduler_name):
+        known = sorted(pair.before.scheduler_names | pair.after.scheduler_names)
+        raise ConfigError(
+            f'neither side schedules pods of "{second.spec.scheduler_name}"',
+            place=Place(object=f"Pod {second.key}", field="spec.schedulerName"),
+            hint=f"they have {', '.join(known)}",
+        )
+    return first, second
+
+
+def _rows(
+    pair: Pair, namespace: str | None, selector: str | None, *, all_pending: bool, all_running: bool
+) -> tuple[list[int], dict[str, int]]:
+    """The pods that were asked for, and why some of them are not compared."""
+    import numpy as np
+
+    from kschedx.api.label_query import parse_label_query
+
+    pods = pair.snapshot.pods
+    pending = np.zeros(len(pods), dtype=np.bool_)
+    pending[list(pods.pending)] = True
+    running = pods.node >= 0
+    either = all_pending or all_running
+    wanted = (pending & (all_pending or not either)) | (running & (all_running or not either))
+    if namespace is not None:
+        wanted &= pods.namespaces.where(lambda name: name == namespace)
+    if selector is not None:
+        wanted &= pods.labels.where(parse_label_query(selector).matches)
+    of_kubelet = pods.owners.where(lambda owners: any(owner.kind == "Node" for owner in owners))
+    unknown = ~pods.specs.where(lambda spec: pair.knows(spec.scheduler_name))
+    left_out = {
+        "static pods, which a kubelet starts itself": int(np.count_nonzero(wanted & of_kubelet)),
+        "pods of other schedulers": int(np.count_nonzero(wanted & unknown & ~of_kubelet)),
+    }
+    rows = np.flatnonzero(wanted & ~of_kubelet & ~unknown).tolist()
+    return rows, {why: count for why, count in left_out.items() if count}
+
+
+def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | None) -> Summary:
+    from kschedx.cli.parallel import Progress, processors, results
+    from kschedx.errors import UndecidableError
+    from kschedx.explain.comparison import Difference, Summary
+
+    pods = pair.snapshot.pods
+
+    def compare(row: int) -> Difference | str | None:
+        try:
+            return pair.difference(pods[row])
+        except UndecidableError as error:
+            return str(error)
+
+    pair.prepare()
+    progress = Progress(len(rows), "pods")
+    differences: list[Difference] = []
+    undecided: dict[str, str] = {}
+    for row, answer in zip(rows, results(compare, rows, jobs or processors()), strict=True):
+        progress.advance()
+        if isinstance(answer, str):
+            undecided[pods.key(row)] = answer
+        elif answer is not None:
+            differences.append(answer)
+    progress.end()
+    return Summary(compared=len(rows), differences=tuple(differences), undecided=undecided, left_out=left_out)
+
+
+def _print(
+    before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None, output: Output | None
+) -> None:
+    match output:
+        case Output.JSON | Output.YAML:
+            from kschedx.explain.comparison_document import comparison_document
+            from kschedx.render.document import to_json, to_yaml
+
+            document = comparison_document(before, after, found, summary)
+            if output is Output.JSON:
+                typer.echo(to_json(document))
+            else:
+                typer.echo(to_yaml(document), nl=False)
+        case Output.MARKDOWN:
+            from kschedx.render.comparison_markdown import markdown
+
+            typer.echo(markdown(before, after, found, summary), nl=False)
+        case Output.WIDE | None:
+            from kschedx.render.comparison import print_comparison
+
+            print_comparison(before, after, found, summary, everything=output is Output.WIDE)

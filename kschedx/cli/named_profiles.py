@@ -1,0 +1,106 @@
+"""The profiles that come with kschedx, by name: `profiles/` in a checkout, `kschedx/_profiles` when installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from kschedx.cli.configuration import read_configuration, read_document, zero_weights
+from kschedx.errors import ConfigError, InputError, Place, nearest
+
+DEFAULT = "default"
+"""The default profile of whichever release is emulated."""
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+class NamedProfile(Struct, frozen=True, kw_only=True):
+    name: str
+    purpose: str
+    """The first sentence of the comment that the file begins with."""
+    path: Path
+
+
+def folder() -> Path:
+    installed = PACKAGE / "_profiles"
+    return installed if installed.is_dir() else PACKAGE.parent / "profiles"
+
+
+def names() -> list[str]:
+    """Every name that `find` knows."""
+    return [DEFAULT, *sorted(path.stem for path in folder().glob("*.yaml"))]
+
+
+def named_profiles() -> list[NamedProfile]:
+    """By name, the default of each release last and the newest first."""
+    found = [
+        NamedProfile(name=path.stem, purpose=_purpose(path), path=path) for path in sorted(folder().glob("*.yaml"))
+    ]
+    return sorted(found, key=lambda profile: _order(profile.name))
+
+
+def find(name: str) -> Path | None:
+    """The file of a profile by its name, or a file as it is given; None for the release's default.
+
+    Raises `InputError` with the nearest name.
+    """
+    if name == DEFAULT:
+        return None
+    path = folder() / f"{name}.yaml"
+    if "/" not in name and path.is_file() and not Path(name).exists():
+        return path
+    if name == "-" or Path(name).exists() or name.endswith((".yaml", ".yml", ".json")):
+        return Path(name)
+    known = names()
+    raise InputError(
+        f'no profile "{name}", and no file of that name', hint=nearest(name, known) or f"known: {', '.join(known)}"
+    )
+
+
+def configuration(name: str) -> Mapping[str, object] | None:
+    """The KubeSchedulerConfiguration that a name or file stands for; None for the release's default."""
+    path = find(name)
+    return None if path is None else read_configuration(str(path))
+
+
+def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]]:
+    """The same, and the field paths of weights that are written as 0, which `configuration` refuses."""
+    path = find(name)
+    if path is None:
+        return None, []
+    document, _ = read_document(str(path))
+    return document, list(zero_weights(document))
+
+
+def version_of(name: str) -> str | None:
+    """The release that a profile such as `default-1.30` is the default of."""
+    version = name.removeprefix(f"{DEFAULT}-")
+    return version if version != name and name in names() else None
+
+
+@contextmanager
+def placed(name: str) -> Iterator[None]:
+    """Errors about a field of the configuration get the name of its file."""
+    try:
+        yield
+    except ConfigError as error:
+        path = find(name)
+        raise (error.at(Place(source=str(path))) if path is not None and error.place.field else error) from None
+
+
+def _purpose(path: Path) -> str:
+    words: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        words.append(line.removeprefix("#").strip())
+    return " ".join(words).partition(". ")[0].rstrip(".")
+
+
+def _order(name: str) -> tuple[bool, list[int], str]:
+    version = name.removeprefix("default-")
+    is_default = version != name
+    return is_default, [-int(part) for part in version.split(".")] if is_default else [], name

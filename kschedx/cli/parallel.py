@@ -1,0 +1,85 @@
+"""The same work on many items, shared between processes; what the parent has loaded is there in all of them."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+FEW = 64
+"""Items that are not worth a process."""
+CHUNK = 16
+
+_work: Callable[[int], object] | None = None
+"""What a forked process does; it inherits it, so nothing has to be pickled but results."""
+
+
+def processors() -> int:
+    """How many of them this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def results(work: Callable[[int], T], items: Sequence[int], processes: int) -> Iterator[T]:
+    """`work(item)` for every item, in their order. An exception of the work is raised here."""
+    processes = min(processes, len(items) // FEW)
+    if processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
+        yield from map(work, items)
+        return
+    global _work
+    _work = work
+    gc.collect()
+    gc.freeze()  # a collection in a child would write to, and so copy, all that was loaded
+    try:
+        with multiprocessing.get_context("fork").Pool(processes, initializer=_start) as pool:
+            yield from pool.imap(_do, items, chunksize=CHUNK)
+    finally:
+        gc.unfreeze()
+        _work = None
+
+
+def _start() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
+
+
+def _do(item: int) -> T:  # type: ignore[type-var]
+    assert _work is not None
+    return _work(item)  # type: ignore[return-value]
+
+
+class Progress:
+    """A line on stderr about work that takes longer than a second; nothing where stderr is no terminal."""
+
+    DELAY = 1.0
+    INTERVAL = 0.2
+
+    def __init__(self, total: int, noun: str) -> None:
+        self._total = total
+        self._noun = noun
+        self._done = 0
+        self._begun = time.monotonic()
+        self._shown = 0.0
+        self._is_seen = sys.stderr.isatty()
+
+    def advance(self) -> None:
+        self._done += 1
+        now = time.monotonic()
+        if self._is_seen and now - self._begun > self.DELAY and now - self._shown > self.INTERVAL:
+            self._shown = now
+            rate = self._done / (now - self._begun)
+            left = (self._total - self._done) / rate
+            text = f"{self._done:,} of {self._total:,} {self._noun}, {rate:,.0f} a second, {left:,.0f} s left"
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,122 @@
+"""`kschedx profiles`: the profiles that come with kschedx, and what is in a profile."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kschedx.cli import completion
+from kschedx.cli.exit_codes import ExitCode
+
+HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file."""
+
+SHOW = """All that is in a profile, point by point: plugins, weights, arguments, and where each setting came from.
+
+-o yaml is a KubeSchedulerConfiguration that means the same and leaves nothing to defaults.
+"""
+
+CHECK = """Validate a KubeSchedulerConfiguration as kube-scheduler would, and warn of what it accepts and people regret.
+
+Exit codes: 0 kube-scheduler accepts it, 2 it refuses it.
+"""
+
+app = typer.Typer(help=HELP, invoke_without_command=True, rich_markup_mode=None)
+
+
+class Output(StrEnum):
+    YAML = "yaml"
+    JSON = "json"
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
+Version = Annotated[
+    str | None,
+    typer.Option("--kube-version", metavar="VERSION", help="The Kubernetes release.  [default: the newest]"),
+]
+Gates = Annotated[
+    list[str] | None,
+    typer.Option("--feature-gate", metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable."),
+]
+
+
+@app.callback()
+def profiles(context: typer.Context) -> int:
+    """Lists them where nothing else is asked for."""
+    return ExitCode.SCHEDULABLE if context.invoked_subcommand else list_profiles()
+
+
+@app.command(name="list", help="Names, and what each profile is for.")
+def list_profiles() -> int:
+    """The command; its help is beside its name."""
+    from kschedx.cli.named_profiles import DEFAULT, named_profiles
+    from kschedx.render.profile_screen import print_profiles
+
+    default = (DEFAULT, "What kube-scheduler does without a configuration, in the release that is emulated")
+    print_profiles([default, *((profile.name, profile.purpose) for profile in named_profiles())])
+    return ExitCode.SCHEDULABLE
+
+
+@app.command(help=SHOW)
+def show(
+    name: Name,
+    kube_version: Version = None,
+    feature_gate: Gates = None,
+    output: Annotated[Output | None, typer.Option("--output", "-o", help="yaml or json.")] = None,
+) -> int:
+    """The command; its help is SHOW."""
+    from kschedx.cli.named_profiles import configuration, placed, version_of
+    from kschedx.cli.why import feature_gates
+    from kschedx.framework.config import load_profiles
+    from kschedx.framework.config.origins import expanded
+    from kschedx.framework.registry import third_party_points
+    from kschedx.releases import resolve
+
+    release = resolve(kube_version or version_of(name), feature_gates(feature_gate or []))
+    config = configuration(name)
+    with placed(name):
+        found = expanded(config, release, third_party_points())
+        scheduler = load_profiles(config, release, third_party_points())
+    match output:
+        case Output.YAML:
+            from kschedx.render.commented_yaml import commented_yaml
+
+            typer.echo(commented_yaml(found.configuration, found.origins), nl=False)
+        case Output.JSON:
+            from kschedx.render.document import to_json
+
+            document = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
+            document |= {"kubernetesVersion": release.version}
+            typer.echo(to_json({**document, "configuration": found.configuration, "origins": dict(found.origins)}))
+        case None:
+            from kschedx.render.profile_screen import print_profile
+
+            print_profile(name, release.version, scheduler, found)
+    return ExitCode.SCHEDULABLE
+
+
+@app.command(help=CHECK)
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
+    kube_version: Version = None,
+    feature_gate: Gates = None,
+) -> int:
+    """The command; its help is CHECK."""
+    from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
+    from kschedx.cli.why import feature_gates
+    from kschedx.framework.config.advice import Advice, advice
+    from kschedx.framework.registry import third_party_points
+    from kschedx.releases import resolve
+    from kschedx.render.profile_screen import print_advice
+
+    release = resolve(kube_version or version_of(file), feature_gates(feature_gate or []))
+    config, zero_weights = with_zero_weights(file)
+    with placed(file):
+        found = advice(config, release, third_party_points())
+    zeros = tuple(
+        Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to take a score out, disable the plugin")
+        for path in zero_weights
+    )
+    print_advice(file, release.version, (*zeros, *found))
+    return ExitCode.SCHEDULABLE

@@ -1,0 +1,264 @@
+"""What kube-scheduler accepts in a configuration and people regret.
+
+Each rule is a function of one profile; `advice` runs them all. Nothing here is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct
+
+from kschedx.errors import nearest
+from kschedx.framework.args import MOST_ALLOCATED, SYSTEM_DEFAULTING, NodeResourcesFitArgs, PodTopologySpreadArgs
+from kschedx.framework.config.document import PluginSet, ProfileDocument
+from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
+from kschedx.framework.config.loading import decode_document, load_profiles
+from kschedx.framework.config.profile import Profile
+from kschedx.releases import Release
+
+FILTERS_ALONE = frozenset({"NodeAffinity", "VolumeZone", "NodeVolumeLimits"})
+"""Plugins whose Filter works out itself what their PreFilter would have prepared; the others fail."""
+
+SCORES_ALONE = frozenset({"NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VolumeBinding"})
+"""The same for PreScore and Score."""
+
+KUBELET_CHECKS = ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity", "TaintToleration")
+"""Filters that a kubelet runs again when the pod arrives (pkg/kubelet/lifecycle/predicate.go)."""
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """Something to look at, with its place in the configuration."""
+
+    id: str
+    path: str
+    text: str
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """A profile as it is written, and what became of it."""
+
+    path: str
+    document: ProfileDocument
+    merged: Mapping[str, MergedSet]
+    profile: Profile
+    default: Profile
+    """The release's default profile."""
+    implements: PluginPoints
+
+    def sets(self) -> Iterator[tuple[str, PluginSet, str]]:
+        """(point, what is written for it, its path), MultiPoint included."""
+        for point, plugins in self.document.plugins.by_point().items():
+            yield point, plugins, f"{self.path}.plugins.{point}"
+
+
+def advice(
+    config: Mapping[str, object] | None, release: Release, extra_plugins: PluginPoints | None = None
+) -> tuple[Advice, ...]:
+    """In the order of the rules, profile by profile. Raises `ConfigError` for what kube-scheduler would refuse."""
+    scheduler = load_profiles(config, release, extra_plugins)
+    document = decode_document(config, release)
+    found: list[Advice] = []
+    for index, profile in enumerate(scheduler.profiles):
+        written = document.profiles[index]
+        path = f"profiles[{index}]"
+        subject = Subject(
+            path=path,
+            document=written,
+            merged=merge_plugins(written.plugins, document.api_version, release, f"{path}.plugins"),
+            profile=profile,
+            default=load_profiles(None, release).profiles[0],
+            implements={**release.plugin_points, **(extra_plugins or {})},
+        )
+        for rule in _RULES:
+            found += rule(subject)
+    return tuple(found)
+
+
+def _unknown_names(subject: Subject) -> Iterator[Advice]:
+    """Names that kube-scheduler never looks up: what is disabled, and whose arguments are given."""
+    for _, plugins, path in subject.sets():
+        for number, plugin in enumerate(plugins.disabled):
+            if plugin.name not in subject.implements and plugin.name != "*":
+                yield Advice(
+                    id="unknown-plugin",
+                    path=f"{path}.disabled[{number}].name",
+                    text=_unknown(plugin.name, "so nothing is disabled", subject),
+                )
+    for number, config in enumerate(subject.document.plugin_config):
+        if config.name not in subject.implements:
+            yield Advice(
+                id="unknown-plugin",
+                path=f"{subject.path}.pluginConfig[{number}].name",
+                text=_unknown(config.name, "so nobody reads its arguments", subject),
+            )
+
+
+def _unknown(name: str, then: str, subject: Subject) -> str:
+    hint = nearest(name, subject.implements)
+    return f'there is no plugin "{name}", {then}' + (f" ({hint})" if hint else "")
+
+
+def _nothing_to_disable(subject: Subject) -> Iterator[Advice]:
+    for point, plugins, path in subject.sets():
+        for number, plugin in enumerate(plugins.disabled):
+            points = subject.implements.get(plugin.name)
+            if points is not None and point != "multiPoint" and point not in points:
+                yield Advice(
+                    id="nothing-to-disable",
+                    path=f"{path}.disabled[{number}].name",
+                    text=f"{plugin.name} takes no part in {point}, so nothing is disabled: "
+                    f"it is in {', '.join(sorted(points))}",
+                )
+
+
+def _unused_arguments(subject: Subject) -> Iterator[Advice]:
+    running = {name for plugins in subject.profile.points.values() for name in plugins}
+    for number, config in enumerate(subject.document.plugin_config):
+        if config.name in subject.implements and config.name not in running:
+            yield Advice(
+                id="unused-arguments",
+                path=f"{subject.path}.pluginConfig[{number}]",
+                text=f"{config.name} is not enabled anywhere, so nobody reads its arguments",
+            )
+
+
+def _scored_twice(subject: Subject) -> Iterator[Advice]:
+    """Enabled at `score` and through MultiPoint: it scores once, with the weight that stands at `score`."""
+    scoring = {name for name, points in subject.implements.items() if "score" in points}
+    multi_point = {entry.name: entry for entry in subject.merged["multiPoint"].enabled if entry.name in scoring}
+    for number, plugin in enumerate(subject.document.plugins.score.enabled):
+        other = multi_point.get(plugin.name)
+        if other is None or "*" in subject.merged["score"].disabled or plugin.name in subject.merged["score"].disabled:
+            continue
+        mine, theirs = plugin.weight or 1, other.weight or 1
+        path = f"{subject.path}.plugins.score.enabled[{number}]"
+        if other.path:
+            text = f"{plugin.name} is enabled at {other.path} too: it scores once, with weight {mine}"
+            text += f", and the weight {theirs} there counts for nothing" if mine != theirs else ""
+            yield Advice(id="scored-twice", path=path, text=text)
+        elif not plugin.weight and mine != theirs:
+            yield Advice(id="lost-weight", path=path, text=_lost_weight(plugin.name, theirs))
+
+
+def _lost_weight(name: str, default: int) -> str:
+    return f"{name} is enabled without a weight, so it counts once: its default weight {default} is lost"
+
+
+def _named_again(subject: Subject) -> Iterator[Advice]:
+    """A plugin that MultiPoint names again without a weight loses its default one."""
+    for number, plugin in enumerate(subject.document.plugins.multi_point.enabled):
+        default = subject.default.weights.get(plugin.name, 1)
+        scores = plugin.name in subject.profile.points["score"]
+        own = any(entry.name == plugin.name for entry in subject.document.plugins.score.enabled)
+        if scores and not own and not plugin.weight and default != 1:
+            yield Advice(
+                id="lost-weight",
+                path=f"{subject.path}.plugins.multiPoint.enabled[{number}]",
+                text=_lost_weight(plugin.name, default),
+            )
+
+
+def _idle_weights(subject: Subject) -> Iterator[Advice]:
+    """Weights that can never change a decision."""
+    for point, plugins, path in subject.sets():
+        for number, plugin in enumerate(plugins.enabled):
+            if not plugin.weight:
+                continue
+            where = f"{path}.enabled[{number}].weight"
+            if point not in ("score", "multiPoint", "placementScore"):
+                yield Advice(id="idle-weight", path=where, text=f"a weight at {point} is never read: only score weighs")
+            elif "score" not in subject.implements.get(plugin.name, ()) and point == "multiPoint":
+                text = f"{plugin.name} does not score, so its weight is never read"
+                yield Advice(id="idle-weight", path=where, text=text)
+            elif plugin.name not in subject.profile.points["score"] and point == "multiPoint":
+                text = f"{plugin.name} is disabled at score, so its weight is never read"
+                yield Advice(id="idle-weight", path=where, text=text)
+            elif subject.profile.points["score"] == (plugin.name,) and plugin.weight > 1:
+                text = f"{plugin.name} is the only plugin that scores: its weight multiplies every total alike"
+                yield Advice(id="idle-weight", path=where, text=text)
+    weights = [subject.profile.weights[name] for name in subject.profile.points["score"]]
+    if len(weights) > 1 and (common := math.gcd(*weights)) > 1:
+        yield Advice(
+            id="idle-weight",
+            path=f"{subject.path}.plugins.score",
+            text=f"every weight is a multiple of {common}: divided by it, they decide the same",
+        )
+
+
+def _flat_shape(subject: Subject) -> Iterator[Advice]:
+    """A ratio that gives every node the same score."""
+    args = subject.profile.args.get("NodeResourcesFit")
+    if not isinstance(args, NodeResourcesFitArgs) or args.scoring_strategy.requested_to_capacity_ratio is None:
+        return
+    shape = args.scoring_strategy.requested_to_capacity_ratio.shape
+    if len({point.score for point in shape}) == 1:
+        yield Advice(
+            id="idle-weight",
+            path=f"{subject.path}.pluginConfig",
+            text="NodeResourcesFit's shape gives every utilization the same score, so its weight never decides",
+        )
+
+
+def _half_disabled(subject: Subject) -> Iterator[Advice]:
+    """Points of one plugin that need each other."""
+    for first, second, alone in (("preFilter", "filter", FILTERS_ALONE), ("preScore", "score", SCORES_ALONE)):
+        before, after = subject.profile.points[first], subject.profile.points[second]
+        for name, points in subject.implements.items():
+            if not {first, second} <= points or (name in before) == (name in after):
+                continue
+            off, on = (second, first) if name in before else (first, second)
+            text = f"{name} is disabled at {off} but not at {on}"
+            match off:
+                case "filter":
+                    text += ", where it still runs for every pod, and may reject it or leave nodes out"
+                case "score":
+                    text += ", where it prepares scores that nobody asks for"
+                case _ if name in alone:
+                    text += ", where the same work is done for each node"
+                case _:
+                    text += f", which fails without what {off} prepares"
+            yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
+
+
+def _unchecked(subject: Subject) -> Iterator[Advice]:
+    for name in KUBELET_CHECKS:
+        if name in subject.default.points["filter"] and name not in subject.profile.points["filter"]:
+            yield Advice(
+                id="kubelet-refuses",
+                path=f"{subject.path}.plugins.filter",
+                text=f"without {name} at filter, pods are put on nodes whose kubelet then refuses them",
+            )
+
+
+def _packs_and_spreads(subject: Subject) -> Iterator[Advice]:
+    """Bin packing that the default spreading outweighs."""
+    fit, spread = subject.profile.args.get("NodeResourcesFit"), subject.profile.args.get("PodTopologySpread")
+    if not isinstance(fit, NodeResourcesFitArgs) or not isinstance(spread, PodTopologySpreadArgs):
+        return
+    scoring = subject.profile.points["score"]
+    if fit.scoring_strategy.type != MOST_ALLOCATED or not {"NodeResourcesFit", "PodTopologySpread"} <= set(scoring):
+        return
+    mine, theirs = (subject.profile.weights[name] for name in ("NodeResourcesFit", "PodTopologySpread"))
+    if spread.defaulting_type == SYSTEM_DEFAULTING and mine <= theirs:
+        yield Advice(
+            id="packs-and-spreads",
+            path=f"{subject.path}.pluginConfig",
+            text=f"MostAllocated with weight {mine} packs, and PodTopologySpread with weight {theirs} spreads the pods "
+            "of every Service and ReplicaSet by default: raise the one, or set defaultingType List without constraints",
+        )
+
+
+_RULES: tuple[Callable[[Subject], Iterator[Advice]], ...] = (
+    _unknown_names,
+    _nothing_to_disable,
+    _unused_arguments,
+    _scored_twice,
+    _named_again,
+    _idle_weights,
+    _flat_shape,
+    _half_disabled,
+    _unchecked,
+    _packs_and_spreads,
+)

@@ -1,0 +1,115 @@
+"""A configuration with everything filled in, and where each of its settings came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from kschedx.framework.config.document import KIND, ConfigurationDocument
+from kschedx.framework.config.expansion import Entry, MergedSet, PluginPoints, merge_plugins
+from kschedx.framework.config.loading import decode_document, load_profiles
+from kschedx.framework.config.profile import Profile
+from kschedx.framework.config.written import flat, written
+from kschedx.releases import POINTS, Release
+
+UNSET = "1 where no weight is set"
+
+
+class Expanded(Struct, frozen=True, kw_only=True):
+    """What kube-scheduler runs with."""
+
+    configuration: dict[str, object]
+    """A KubeSchedulerConfiguration that means the same and leaves nothing to defaults, point by point."""
+    origins: Mapping[str, str]
+    """Field path in it to where the setting came from: `default of 1.36`, or a field path of the original."""
+
+
+def expanded(
+    config: Mapping[str, object] | None, release: Release, extra_plugins: PluginPoints | None = None
+) -> Expanded:
+    """Raises `ConfigError` for what kube-scheduler would refuse."""
+    scheduler = load_profiles(config, release, extra_plugins)
+    document = decode_document(config, release)
+    origins: dict[str, str] = {}
+    profiles = []
+    for index, profile in enumerate(scheduler.profiles):
+        source = _Source(index, document, release)
+        path = f"profiles[{index}]"
+        plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]}}
+        for point in POINTS:
+            entries = [_entry(point, name, profile) for name in profile.points[point]]
+            plugins[point] = {"enabled": entries}
+            for number, name in enumerate(profile.points[point]):
+                where = f"{path}.plugins.{point}.enabled[{number}]"
+                origins[f"{where}.name"] = source.plugin(point, name)
+                if point == "score":
+                    origins[f"{where}.weight"] = source.weight(name)
+        args: list[dict[str, object]] = []
+        for name, given in profile.args.items():
+            if plain := written(given):
+                args.append({"name": name, "args": plain})
+        for number, item in enumerate(args):
+            name = str(item["name"])
+            for field, _ in flat(item["args"]):
+                origins[f"{path}.pluginConfig[{number}].args.{field}"] = source.argument(name, field)
+        profiles.append(_profile(profile, plugins, args))
+    return Expanded(configuration=_configuration(config, release, profiles), origins=origins)
+
+
+def _configuration(
+    config: Mapping[str, object] | None, release: Release, profiles: list[dict[str, object]]
+) -> dict[str, object]:
+    kept = {key: value for key, value in (config or {}).items() if key not in ("apiVersion", "kind", "profiles")}
+    return {"apiVersion": release.config_versions[0], "kind": KIND, **kept, "profiles": profiles}
+
+
+def _profile(profile: Profile, plugins: dict[str, object], args: list[dict[str, object]]) -> dict[str, object]:
+    percentage = profile.percentage_of_nodes_to_score
+    return {
+        "schedulerName": profile.scheduler_name,
+        **({"percentageOfNodesToScore": percentage} if percentage else {}),
+        "plugins": plugins,
+        "pluginConfig": args,
+    }
+
+
+def _entry(point: str, name: str, profile: Profile) -> dict[str, object]:
+    return {"name": name, "weight": profile.weights[name]} if point == "score" else {"name": name}
+
+
+class _Source:
+    """The profile as it was written."""
+
+    def __init__(self, index: int, document: ConfigurationDocument, release: Release) -> None:
+        self._path = f"profiles[{index}]"
+        self._profile = document.profiles[index]
+        self._has_extenders = bool(document.extenders)
+        self._default = f"default of {release.version}"
+        self._merged: Mapping[str, MergedSet] = merge_plugins(
+            self._profile.plugins, document.api_version, release, f"{self._path}.plugins"
+        )
+
+    def plugin(self, point: str, name: str) -> str:
+        """What enables the plugin at the point: its own list, MultiPoint's, or the release."""
+        entry = next(self._entries(point, name))
+        return entry.path or self._default
+
+    def weight(self, name: str) -> str:
+        entry = next(self._entries("score", name))
+        if not entry.weight:
+            return f"{entry.path or self._default}, {UNSET}"
+        return f"{entry.path}.weight" if entry.path else self._default
+
+    def _entries(self, point: str, name: str) -> Iterator[Entry]:
+        for entry in (*self._merged[point].enabled, *self._merged["multiPoint"].enabled):
+            if entry.name == name:
+                yield entry
+
+    def argument(self, plugin: str, field: str) -> str:
+        for number, config in enumerate(self._profile.plugin_config):
+            if config.name == plugin and field in dict(flat(config.args)):
+                return f"{self._path}.pluginConfig[{number}].args.{field}"
+        if self._has_extenders and plugin == "NodeResourcesFit" and field.startswith("ignoredResources["):
+            return "extenders"
+        return self._default

@@ -1,0 +1,1 @@
+"""Predicates: whether a node can take the pod, and if not, why."""

@@ -1,0 +1,47 @@
+"""Texts that kube-scheduler words differently from release to release; what never changed stays beside its plugin."""
+
+from __future__ import annotations
+
+from kschedx.releases.dates import DatedFacts, dated
+
+
+class Messages(DatedFacts):
+    """Texts of one release. Names in braces are filled in with `format`."""
+
+    node_left_out: str = dated(
+        {
+            "1.26": "",
+            "1.30": "node is filtered out by the prefilter result",
+            "1.31": "",
+            "1.32": "node(s) didn't satisfy plugin(s) [{plugins}]",
+        }
+    )
+    """Why a node is left out that PreFilter plugins did not name. Empty: it has no status and is not told."""
+    untolerated_taint: str = dated(
+        {"1.26": "node(s) had untolerated taint {{{key}: {value}}}", "1.35": "node(s) had untolerated taint(s)"}
+    )
+    volume_node_affinity_conflict: str = dated(
+        {
+            "1.26": "node(s) had volume node affinity conflict",
+            "1.33": "node(s) didn't match PersistentVolume's node affinity",
+        }
+    )
+    read_write_once_pod_in_use: str = dated(
+        {
+            "1.26": "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+            "1.34": "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+            "already in-use by another pod",
+        }
+    )
+    unmatched_declared_features: str = dated(
+        {
+            "1.26": "node declared features check failed - unsatisfied requirements: {missing}",
+            "1.36": "node(s) didn't match Pod's required features",
+        }
+    )
+    hard_constraints_unreadable: str = dated(
+        {
+            "1.26": "obtaining pod's hard topology spread constraints: {error}",
+            "1.30": "get constraints from pod: obtaining pod's hard topology spread constraints: {error}",
+        }
+    )

@@ -1,0 +1,61 @@
+"""kschedx makes of a manifest what kube-apiserver 1.36 made of it, and refuses what that refused, with its words.
+
+`cases.jsonl.gz`: pod manifests given to a kube-apiserver as server-side dry runs; a JSON object per line with `context`
+(what admission looked at), `manifest`, and `code` 201 with `result`, or 422 with `error`, what kubectl printed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kschedx.api.types import Pod
+from kschedx.errors import InputError
+from kschedx.explain.admission import admitted_pod
+from kschedx.releases import resolve
+from kschedx.snapshot.snapshot import Snapshot
+
+Json = dict[str, Any]
+
+with gzip.open(Path(__file__).parent / "cases.jsonl.gz") as file:
+    CASES: list[Json] = [json.loads(line) for line in file]
+STORED = [case for case in CASES if case["code"] == 201]
+REFUSED = [case for case in CASES if case["code"] != 201]
+
+
+def admitted(case: Json) -> Pod:
+    return admitted_pod(Snapshot.from_objects(case["context"]), case["manifest"], resolve()).pod
+
+
+def read_by_scheduling(pod: Pod) -> Json:
+    """Without what admission notes down for people, and what the API server says of a pod that does not run yet."""
+    made: Json = msgspec.to_builtins(pod)
+    del made["metadata"]["annotations"], made["status"]["phase"], made["status"]["conditions"]
+    return made
+
+
+def told(error: str) -> list[str]:
+    """What kubectl printed, without its preamble and warnings: each refusal by itself."""
+    text = "\n".join(line for line in error.splitlines() if not line.startswith("Warning: "))
+    reason = re.split(r"is (?:forbidden|invalid): ", text, maxsplit=1)[1]
+    return [part.strip() for part in reason.split("\n* ") if part.strip()]
+
+
+@pytest.mark.parametrize("case", STORED, ids=lambda case: case["name"])
+def test_what_is_stored(case: Json) -> None:
+    stored = msgspec.convert(case["result"], Pod)
+    assert read_by_scheduling(admitted(case)) == read_by_scheduling(stored)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["name"])
+def test_what_is_refused(case: Json) -> None:
+    with pytest.raises(InputError) as caught:
+        admitted(case)
+    assert caught.value.place.field or str(caught.value).startswith("[spec.")
+    assert not [reason for reason in told(case["error"]) if reason not in str(caught.value)]

@@ -1,0 +1,230 @@
+"""The whole of admission: what comes first, what it says was changed, what refuses a pod in the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kschedx.api.admission import AdmissionChange, AdmissionContext, admit, check_plugins
+from kschedx.api.limit_range import default_limit_range
+from kschedx.api.optional_admission import DEFAULT_TOLERATIONS, NODE_SELECTOR, OPTIONAL_PLUGINS
+from kschedx.api.types import LimitRange, Pod, PriorityClass, RuntimeClass, Toleration
+from kschedx.api.validation import ValidationOptions
+from kschedx.errors import InputError
+
+Json = dict[str, Any]
+
+NOT_READY = "node.kubernetes.io/not-ready:NoExecute op=Exists"
+UNREACHABLE = "node.kubernetes.io/unreachable:NoExecute op=Exists"
+
+
+def limit_range(name: str, **item: Json) -> LimitRange:
+    written = {
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"limits": [{"type": "Container", **item}]},
+    }
+    return default_limit_range(msgspec.convert(written, LimitRange))
+
+
+KATA = msgspec.convert(
+    {
+        "metadata": {"name": "kata"},
+        "overhead": {"podFixed": {"cpu": "250m"}},
+        "scheduling": {
+            "nodeSelector": {"runtime": "kata"},
+            "tolerations": [{"key": "kata", "operator": "Exists", "effect": "NoSchedule"}],
+        },
+    },
+    RuntimeClass,
+)
+USUAL = msgspec.convert({"metadata": {"name": "usual"}, "value": 10, "globalDefault": True}, PriorityClass)
+CLUSTER = AdmissionContext(
+    limit_ranges={"shop": [limit_range("defaults", default={"cpu": "500m"}, max={"cpu": "2"})]},
+    runtime_classes={"kata": KATA},
+    priority_classes={"usual": USUAL},
+    namespace_annotations={"shop": {NODE_SELECTOR: "team=shop", DEFAULT_TOLERATIONS: '[{"operator": "Exists"}]'}},
+)
+EMPTY = AdmissionContext()
+
+
+def pod(*containers: Json, namespace: str = "shop", labels: Json | None = None, **spec: object) -> Pod:
+    named = [{"name": f"c{index}", "image": "app", **one} for index, one in enumerate(containers or ({},))]
+    metadata = {"name": "web-0", "namespace": namespace, "labels": labels or {}}
+    return msgspec.convert({"metadata": metadata, "spec": {"containers": named, **spec}}, Pod)
+
+
+def asking(cpu: str) -> Json:
+    return {"resources": {"requests": {"cpu": cpu}}}
+
+
+def told(changes: tuple[AdmissionChange, ...]) -> list[tuple[str, str, str, str]]:
+    return [(change.source or change.plugin, change.container, change.item, change.after) for change in changes]
+
+
+def refusal(pod: Pod, context: AdmissionContext = CLUSTER) -> str:
+    with pytest.raises(InputError) as caught:
+        admit(pod, context)
+    return str(caught.value)
+
+
+def test_everything_that_changes_a_pod_says_so_in_order() -> None:
+    admitted = admit(pod(runtimeClassName="kata"), CLUSTER)
+    assert told(admitted.changes) == [
+        ("LimitRange shop/defaults", "c0", "requests.cpu", "500m"),
+        ("LimitRange shop/defaults", "c0", "limits.cpu", "500m"),
+        ("Priority", "", "priorityClassName", "usual"),
+        ("Priority", "", "priority", "10"),
+        ("Priority", "", "preemptionPolicy", "PreemptLowerPriority"),
+        ("DefaultTolerationSeconds", "", "toleration", NOT_READY),
+        ("DefaultTolerationSeconds", "", "toleration", UNREACHABLE),
+        ("RuntimeClass kata", "", "overhead.cpu", "250m"),
+        ("RuntimeClass kata", "", "nodeSelector.runtime", "kata"),
+        ("RuntimeClass kata", "", "toleration", "kata:NoSchedule op=Exists"),
+    ]
+    spec = admitted.pod.spec
+    assert spec.containers[0].resources.requests == {"cpu": "500m"}
+    assert (spec.priority, spec.overhead, spec.node_selector) == (10, {"cpu": "250m"}, {"runtime": "kata"})
+
+
+def test_a_pod_of_another_namespace_has_none_of_it() -> None:
+    admitted = admit(pod(namespace="blog"), CLUSTER)
+    assert {change.plugin for change in admitted.changes} == {"Priority", "DefaultTolerationSeconds"}
+
+
+def test_what_was_admitted_is_not_changed_again() -> None:
+    once = admit(pod(runtimeClassName="kata"), CLUSTER)
+    again = admit(once.pod, CLUSTER)
+    assert (again.pod, again.changes) == (once.pod, ())
+
+
+def test_optional_plugins_run_where_they_are_enabled() -> None:
+    context = msgspec.structs.replace(CLUSTER, enabled_plugins=OPTIONAL_PLUGINS)
+    admitted = admit(pod({"resources": {"limits": {"example.com/gpu": "1"}}}), context)
+    changed = told(admitted.changes)
+    assert ("Namespace shop", "", "nodeSelector.team", "shop") in changed
+    assert ("Namespace shop", "", "toleration", "op=Exists") in changed
+    assert ("ExtendedResourceToleration", "", "toleration", "example.com/gpu:NoSchedule op=Exists") in changed
+    dropped = [change.before for change in admitted.changes if change.item == "toleration" and not change.after]
+    assert dropped == [NOT_READY, UNREACHABLE]
+
+
+def test_an_optional_plugin_that_there_is_not() -> None:
+    check_plugins(OPTIONAL_PLUGINS)
+    with pytest.raises(InputError, match=r'"PodNodeSelecter" \(did you mean "PodNodeSelector"\?\)'):
+        check_plugins(["PodNodeSelecter"])
+    with pytest.raises(InputError, match=r"known are PodNodeSelector, "):
+        check_plugins(["x"])
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        ([], [NOT_READY, UNREACHABLE]),
+        ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}], [UNREACHABLE]),
+        ([{"key": "node.kubernetes.io/unreachable", "operator": "Exists"}], [NOT_READY]),
+        (
+            [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoSchedule"}],
+            [NOT_READY, UNREACHABLE],
+        ),
+        ([{"operator": "Exists"}], []),
+        ([{"operator": "Exists", "effect": "NoSchedule"}], [NOT_READY, UNREACHABLE]),
+    ],
+)
+def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[str]) -> None:
+    admitted = admit(pod(tolerations=own), EMPTY)
+    assert [change.after for change in admitted.changes if change.item == "toleration"] == added
+    new = admitted.pod.spec.tolerations[len(own) :]
+    assert {toleration.toleration_seconds for toleration in new} == ({300} if added else set())
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        pytest.param(
+            pod(priorityClassName="usal", runtimeClassName="ghost"),
+            'spec.priorityClassName: no PriorityClass with name usal was found (did you mean "usual"?)',
+            id="Priority comes before RuntimeClass",
+        ),
+        pytest.param(
+            pod({"image": ""}, runtimeClassName="ghost"),
+            'spec.runtimeClassName: pod rejected: RuntimeClass "ghost" not found',
+            id="what changes a pod comes before validation",
+        ),
+        pytest.param(
+            pod(priority=7),
+            "spec.priority: the integer value of priority (7) must not be provided in pod spec; priority admission "
+            "controller computed 10 from the given PriorityClass name",
+            id="a priority of its own",
+        ),
+        pytest.param(
+            pod(asking("3")),
+            'spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 500m',
+            id="validation sees what a LimitRange filled in, before the LimitRange refuses it",
+        ),
+        pytest.param(
+            pod(asking("1"), {"image": ""}),
+            '[spec.containers[0].resources.requests: Invalid value: "1": must be less than or equal to cpu limit of '
+            "500m, spec.containers[1].image: Required value]",
+            id="several errors",
+        ),
+        pytest.param(
+            pod({"resources": {"limits": {"cpu": "3"}}}),
+            "spec.containers[0].resources.limits[cpu]: maximum cpu usage per Container is 2, but limit is 3 "
+            "(LimitRange shop/defaults)",
+            id="a LimitRange",
+        ),
+        pytest.param(
+            pod(overhead={"cpu": "1"}),
+            "spec.overhead: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+            id="an overhead of its own",
+        ),
+        pytest.param(
+            pod(asking("1 core")),
+            "spec.containers[0].resources.requests[cpu]: quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$' (found '1 core')",
+            id="what is no quantity",
+        ),
+    ],
+)
+def test_refusals(refused: Pod, message: str) -> None:
+    assert refusal(refused) == message
+
+
+def test_the_first_limit_range_that_refuses_is_told() -> None:
+    ranges = [limit_range("a", max={"cpu": "4"}), limit_range("b", max={"cpu": "2"}), limit_range("c", max={"cpu": "1"})]
+    context = AdmissionContext(limit_ranges={"shop": ranges})
+    assert refusal(pod({"resources": {"limits": {"cpu": "3"}}}), context).endswith("(LimitRange shop/b)")
+
+
+def test_classes_that_are_not_known_are_neither_applied_nor_missed() -> None:
+    context = msgspec.structs.replace(CLUSTER, runtime_classes=None)
+    spec = admit(pod(runtimeClassName="ghost", overhead={"cpu": "1"}), context).pod.spec
+    assert spec.overhead == {"cpu": "1"}
+    assert "Pod Overhead set without" in refusal(pod(overhead={"cpu": "1"}), context)
+
+
+@pytest.mark.parametrize("merges", [True, False])
+def test_label_keys_of_spread_constraints(merges: bool) -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["hash"],
+    }
+    written = pod(labels={"hash": "abc"}, topologySpreadConstraints=[constraint])
+    (after,) = admit(written, AdmissionContext(merges_spread_label_keys=merges)).pod.spec.topology_spread_constraints
+    assert after.label_selector is not None
+    assert [(one.key, one.values) for one in after.label_selector.match_expressions] == (
+        [("hash", ("abc",))] if merges else []
+    )
+
+
+def test_a_gate_opens_operators() -> None:
+    greater = Toleration(key="cores", operator="Gt", value="8")
+    written = pod(tolerations=[msgspec.to_builtins(greater)])
+    assert 'spec.tolerations[0].operator: Unsupported value: "Gt"' in refusal(written, EMPTY)
+    context = AdmissionContext(validation=ValidationOptions(toleration_comparison_operators=True))
+    assert greater in admit(written, context).pod.spec.tolerations

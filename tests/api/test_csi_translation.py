@@ -1,0 +1,160 @@
+"""In-tree volumes as their CSI drivers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from kschedx.api.csi_translation import (
+    TranslationError,
+    inline_handle,
+    plugin_named,
+    plugin_of_inline,
+    plugin_of_volume,
+    translated,
+)
+from kschedx.api.storage import PersistentVolume
+from kschedx.api.types import Volume
+
+ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
+GKE = "topology.gke.io/zone"
+
+Terms = list[dict[str, list[str]]]
+"""A list of terms, each from key to values."""
+
+
+def persistent(
+    source: Mapping[str, object], labels: Mapping[str, str] | None = None, terms: Terms | None = None
+) -> PersistentVolume:
+    affinity: dict[str, object] = {}
+    if terms is not None:
+        written = [
+            {"matchExpressions": [{"key": key, "operator": "In", "values": values} for key, values in term.items()]}
+            for term in terms
+        ]
+        affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": written}}}
+    manifest = {"metadata": {"name": "pv", "labels": dict(labels or {})}, "spec": {**source, **affinity}}
+    return msgspec.convert(manifest, PersistentVolume)
+
+
+def gce(labels: Mapping[str, str] | None = None, terms: Terms | None = None) -> PersistentVolume:
+    return persistent({"gcePersistentDisk": {"pdName": "disk"}}, labels, terms)
+
+
+@pytest.mark.parametrize(
+    ("labels", "handle"),
+    [
+        ({}, "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/disk"),
+        ({ZONE: "us-central1-a"}, "projects/UNSPECIFIED/zones/us-central1-a/disks/disk"),
+        ({ZONE: "x", BETA_ZONE: "us-central1-b"}, "projects/UNSPECIFIED/zones/us-central1-b/disks/disk"),
+        (
+            {ZONE: "us-central1-a__us-central1-b"},
+            "projects/UNSPECIFIED/regions/us-central1/disks/disk",
+        ),
+    ],
+)
+def test_gce_handles(labels: dict[str, str], handle: str) -> None:
+    source = translated(gce(labels)).spec.csi
+    assert source is not None
+    assert (source.driver, source.volume_handle) == ("pd.csi.storage.gke.io", handle)
+
+
+@pytest.mark.parametrize(
+    ("zones", "problem"),
+    [
+        ("here__there", "zone in unexpected format, expected: {locale}-{region}-{zone}, got: here"),
+        ("us-east1-a__us-west1-a", "multiple or no regions gotten from zones, got: map[us-east1:{} us-west1:{}]"),
+    ],
+)
+def test_gce_zones_without_a_region(zones: str, problem: str) -> None:
+    with pytest.raises(TranslationError) as caught:
+        translated(gce({ZONE: zones}))
+    assert str(caught.value) == f"failed to get region from zones: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("written", "handle"),
+    [("vol-1", "vol-1"), ("aws://zone-a/vol-1", "vol-1"), ("aws:///vol-1", "vol-1"), ("anything", "anything")],
+)
+def test_ebs_ids(written: str, handle: str) -> None:
+    assert inline_handle(msgspec.convert({"awsElasticBlockStore": {"volumeID": written}}, Volume)) == handle
+    source = translated(persistent({"awsElasticBlockStore": {"volumeID": written}})).spec.csi
+    assert source is not None
+    assert source.volume_handle == handle
+
+
+@pytest.mark.parametrize("written", ["aws://zone/disk-1", "aws://vol-1", "aws:///vol-1/more"])
+def test_ebs_ids_that_are_none(written: str) -> None:
+    with pytest.raises(TranslationError, match="Invalid format for AWS volume"):
+        translated(persistent({"awsElasticBlockStore": {"volumeID": written}}))
+
+
+@pytest.mark.parametrize(("kind", "works"), [("Managed", True), ("managed", True), ("Shared", False), (None, False)])
+def test_only_managed_azure_disks(kind: str | None, works: bool) -> None:
+    disk = {"diskName": "d", "diskURI": "uri"} | ({"kind": kind} if kind else {})
+    inline = msgspec.convert({"azureDisk": disk}, Volume)
+    if works:
+        assert inline_handle(inline) == "uri"
+    else:
+        with pytest.raises(TranslationError, match="is not supported in csi migration"):
+            inline_handle(inline)
+
+
+@pytest.mark.parametrize(
+    ("labels", "before", "after"),
+    [
+        ({}, None, None),
+        ({ZONE: "a"}, None, [{GKE: ["a"]}]),
+        ({ZONE: "us-x-b__us-x-a"}, None, [{GKE: ["us-x-a", "us-x-b"]}]),
+        ({ZONE: "b"}, [{ZONE: ["a"]}], [{GKE: ["a"]}]),  # node affinity comes before labels
+        ({BETA_ZONE: "a"}, None, [{GKE: ["a"]}]),
+        (
+            {ZONE: "a"},
+            [{"disk": ["ssd"]}, {"disk": ["hdd"]}],
+            [{"disk": ["ssd"], GKE: ["a"]}, {"disk": ["hdd"], GKE: ["a"]}],
+        ),
+        ({}, [{BETA_ZONE: ["a"], BETA_REGION: ["r"]}], [{GKE: ["a"], REGION: ["r"]}]),
+        ({}, [{ZONE: ["a"], BETA_REGION: ["r"]}], [{GKE: ["a"], BETA_REGION: ["r"]}]),
+        ({BETA_ZONE: "b"}, [{ZONE: ["a"]}], [{GKE: ["a"]}]),
+    ],
+)
+def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | None) -> None:
+    required = translated(gce(labels, before)).required_node_affinity
+    found = (
+        None
+        if required is None
+        else [{one.key: list(one.values) for one in term.match_expressions} for term in required.node_selector_terms]
+    )
+    assert found == after
+
+
+def test_a_translated_volume_is_the_drivers_alone() -> None:
+    volume = translated(persistent({"cinder": {"volumeID": "vol"}}))
+    assert volume.spec.cinder is None
+    assert plugin_of_volume(volume) is None
+    assert volume.spec.csi is not None
+    assert (volume.spec.csi.driver, volume.spec.csi.volume_handle) == ("cinder.csi.openstack.org", "vol")
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "is_migrated"),
+    [
+        ({"gcePersistentDisk": {"pdName": "d"}}, "kubernetes.io/gce-pd", True),
+        ({"portworxVolume": {"volumeID": "v"}}, "kubernetes.io/portworx-volume", True),
+        ({"azureFile": {"shareName": "s"}}, "kubernetes.io/azure-file", False),
+        ({"vsphereVolume": {"volumePath": "p"}}, "kubernetes.io/vsphere-volume", False),
+    ],
+)
+def test_which_plugins_scheduling_takes_as_migrated(source: dict[str, object], name: str, is_migrated: bool) -> None:
+    for found in (plugin_of_inline(msgspec.convert(source, Volume)), plugin_of_volume(persistent(source))):
+        assert found is not None
+        assert (found.name, found.is_migrated) == (name, is_migrated)
+    assert plugin_named(name) is not None
+
+
+def test_other_volumes_have_no_plugin() -> None:
+    assert plugin_of_inline(msgspec.convert({"name": "v", "iscsi": {"iqn": "q"}}, Volume)) is None
+    assert plugin_named("csi.example.com") is None

@@ -1,0 +1,117 @@
+"""What the admission plugins do that an API server runs only when it is told to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from kschedx.api.optional_admission import (
+    DEFAULT_TOLERATIONS,
+    NODE_SELECTOR,
+    TOLERATIONS_WHITELIST,
+    apply_default_tolerations,
+    apply_node_selector,
+    tolerate_extended_resources,
+)
+from kschedx.api.types import PodSpec
+from kschedx.errors import InputError
+
+Json = dict[str, Any]
+
+GPU = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def spec_of(**written: object) -> PodSpec:
+    return msgspec.convert(written, PodSpec)
+
+
+def container(**amounts: str) -> Json:
+    return {"name": "main", "resources": {"requests": amounts}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "own", "merged"),
+    [
+        ("", {"zone": "a"}, {"zone": "a"}),
+        ("team=shop, disk = ssd", {"zone": "a"}, {"team": "shop", "disk": "ssd", "zone": "a"}),
+        ("team=shop", {"team": "shop"}, {"team": "shop"}),
+        ("team=", {}, {"team": ""}),
+    ],
+)
+def test_the_namespaces_node_selector(selector: str, own: Json, merged: Json) -> None:
+    assert apply_node_selector(spec_of(nodeSelector=own), {NODE_SELECTOR: selector}) == spec_of(nodeSelector=merged)
+
+
+def test_a_namespace_without_a_node_selector_changes_nothing() -> None:
+    assert apply_node_selector(spec_of(nodeSelector={"zone": "a"}), {}) == spec_of(nodeSelector={"zone": "a"})
+
+
+def test_a_conflict_with_the_namespaces_node_selector() -> None:
+    with pytest.raises(InputError) as caught:
+        apply_node_selector(spec_of(nodeSelector={"team": "blog"}), {NODE_SELECTOR: "team=shop"})
+    assert str(caught.value) == (
+        "spec.nodeSelector[team]: pod node label selector conflicts with its namespace node label selector "
+        "(the namespace says team=shop)"
+    )
+
+
+@pytest.mark.parametrize("selector", ["team", "team=a=b", "=a", "team=a b", "a=b,"])
+def test_a_node_selector_that_is_none(selector: str) -> None:
+    with pytest.raises(InputError, match=r"^metadata\.annotations\[.*node-selector\]: .* not of the form key=value"):
+        apply_node_selector(spec_of(), {NODE_SELECTOR: selector})
+
+
+@pytest.mark.parametrize(
+    ("spec", "defaults", "tolerations"),
+    [
+        pytest.param({"containers": [container()]}, [GPU], [GPU], id="best effort"),
+        pytest.param({"containers": [container(cpu="0")]}, [], [], id="a request of nothing is best effort"),
+        pytest.param({"containers": [container(cpu="1")]}, [], [PRESSURE], id="burstable outlives memory pressure"),
+        pytest.param(
+            {"containers": [container()], "resources": {"limits": {"memory": "1Gi"}}}, [GPU], [GPU, PRESSURE],
+            id="burstable by its pod level",
+        ),
+        pytest.param(
+            {"containers": [container()], "tolerations": [{"operator": "Exists"}]}, [GPU], [{"operator": "Exists"}],
+            id="covered already",
+        ),
+    ],
+)  # fmt: skip
+def test_the_namespaces_tolerations(spec: Json, defaults: list[Json], tolerations: list[Json]) -> None:
+    changed = apply_default_tolerations(spec_of(**spec), {DEFAULT_TOLERATIONS: json.dumps(defaults)})
+    assert changed == spec_of(**spec | {"tolerations": tolerations})
+
+
+def test_the_namespaces_whitelist() -> None:
+    annotations = {TOLERATIONS_WHITELIST: json.dumps([GPU])}
+    allowed = spec_of(tolerations=[GPU | {"operator": "Equal", "value": "a100"}])
+    assert apply_default_tolerations(allowed, annotations) == allowed
+    with pytest.raises(InputError, match=r"^spec\.tolerations\[1\]: pod tolerations .* conflict with its namespace whit"):
+        apply_default_tolerations(spec_of(tolerations=[GPU, {"key": "x", "operator": "Exists"}]), annotations)
+
+
+def test_tolerations_that_are_none() -> None:
+    with pytest.raises(InputError, match=r"^metadata\.annotations\[.*defaultTolerations\]: not valid JSON"):
+        apply_default_tolerations(spec_of(), {DEFAULT_TOLERATIONS: "[{"})
+
+
+def test_taints_of_extended_resources_are_tolerated() -> None:
+    spec = spec_of(
+        containers=[container(**{"example.com/gpu": "1", "cpu": "1"})],
+        initContainers=[container(**{"example.com/fpga": "1"})],
+        tolerations=[{"key": "example.com/gpu", "operator": "Exists", "effect": "NoExecute"}],
+    )
+    assert tolerate_extended_resources(spec).tolerations == (
+        *spec.tolerations,
+        *spec_of(
+            tolerations=[
+                {"key": "example.com/fpga", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            ]
+        ).tolerations,
+    )
+    assert tolerate_extended_resources(tolerate_extended_resources(spec)) == tolerate_extended_resources(spec)

@@ -1,0 +1,181 @@
+"""What a RuntimeClass adds to a pod, what contradicts it, and how tolerations are merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.api.runtime_class import apply_runtime_class, check_overhead, check_runtime_class, find_runtime_class
+from kschedx.api.tolerations import covers, merge_tolerations, tolerates
+from kschedx.api.types import PodSpec, RuntimeClass, Taint, Toleration
+from kschedx.errors import InputError
+
+Json = dict[str, Any]
+
+OVERHEAD = {"overhead": {"podFixed": {"cpu": "250m", "memory": "1Gi"}}}
+
+
+def runtime_class(**written: Json) -> RuntimeClass:
+    return msgspec.convert({"metadata": {"name": "kata"}, **written}, RuntimeClass)
+
+
+def spec_of(**written: object) -> PodSpec:
+    return msgspec.convert({"runtimeClassName": "kata", **written}, PodSpec)
+
+
+@pytest.mark.parametrize(
+    ("written", "before", "after"),
+    [
+        pytest.param({}, {"overhead": {"cpu": "1"}}, {"overhead": {"cpu": "1"}}, id="nothing to add"),
+        pytest.param(OVERHEAD, {}, {"overhead": {"cpu": "250m", "memory": "1Gi"}}, id="overhead"),
+        pytest.param(
+            OVERHEAD,
+            {"overhead": {"cpu": "0.25", "memory": "1024Mi"}},
+            {"overhead": {"cpu": "250m", "memory": "1Gi"}},
+            id="the same overhead in other words",
+        ),
+        pytest.param(
+            {"scheduling": {"nodeSelector": {"runtime": "kata", "disk": "ssd"}}},
+            {"nodeSelector": {"disk": "ssd", "zone": "a"}},
+            {"nodeSelector": {"disk": "ssd", "zone": "a", "runtime": "kata"}},
+            id="node selector",
+        ),
+        pytest.param(
+            {"scheduling": {"tolerations": [{"key": "kata", "operator": "Exists"}]}},
+            {"tolerations": [{"key": "kata", "operator": "Equal", "value": "x"}, {"key": "gpu", "operator": "Exists"}]},
+            {"tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "kata", "operator": "Exists"}]},
+            id="tolerations",
+        ),
+        pytest.param(
+            {"scheduling": {}},
+            {"tolerations": [{"key": "gpu", "operator": "Exists"}] * 2},
+            {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+            id="a pod's own tolerations, once each",
+        ),
+    ],
+)
+def test_what_a_pod_gets(written: Json, before: Json, after: Json) -> None:
+    assert apply_runtime_class(spec_of(**before), runtime_class(**written)) == spec_of(**after)
+
+
+@pytest.mark.parametrize(
+    ("written", "spec", "message"),
+    [
+        (
+            OVERHEAD,
+            {"overhead": {"cpu": "250m"}},
+            "spec.overhead: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        ),
+        (
+            {"scheduling": {"nodeSelector": {"runtime": "kata"}}},
+            {"nodeSelector": {"runtime": "runc"}},
+            "spec.nodeSelector[runtime]: conflict: runtimeClass.scheduling.nodeSelector[runtime] = kata; "
+            "pod.spec.nodeSelector[runtime] = runc",
+        ),
+    ],
+)
+def test_what_contradicts_the_class(written: Json, spec: Json, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        apply_runtime_class(spec_of(**spec), runtime_class(**written))
+    assert str(caught.value) == message
+
+
+def test_an_unknown_class_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InputError) as caught:
+        find_runtime_class(spec_of(runtimeClassName="katta"), {"kata": runtime_class()})
+    assert str(caught.value) == (
+        'spec.runtimeClassName: pod rejected: RuntimeClass "katta" not found (did you mean "kata"?)'
+    )
+
+
+def test_a_pod_without_a_class_has_none() -> None:
+    assert find_runtime_class(PodSpec(), {"kata": runtime_class()}) is None
+
+
+@pytest.mark.parametrize("known", [None, runtime_class()], ids=["no class", "a class without overhead"])
+def test_an_overhead_of_the_pods_own_is_refused(known: RuntimeClass | None) -> None:
+    check_overhead(PodSpec(), known)
+    with pytest.raises(InputError, match=r"^spec\.overhead: pod rejected: Pod Overhead set without corresponding"):
+        check_overhead(PodSpec(overhead={"cpu": "1"}), known)
+
+
+def test_a_bad_overhead_is_told_with_its_field() -> None:
+    with pytest.raises(InputError, match=r"^overhead\.podFixed\[cpu\]: quantities must match"):
+        check_runtime_class(runtime_class(overhead={"podFixed": {"cpu": "much"}}))
+
+
+# --- merging tolerations
+
+
+def toleration(text: str) -> Toleration:
+    """`key operator value effect seconds`, a dash for what is not said."""
+    key, operator, value, effect, seconds = ("" if part == "-" else part for part in text.split())
+    return Toleration(
+        key=key, operator=operator, value=value, effect=effect, toleration_seconds=int(seconds) if seconds else None
+    )
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "covered"),
+    [
+        ("a Equal x NoSchedule -", "a Equal x NoSchedule -", True),
+        ("a Exists - NoSchedule -", "a Equal x NoSchedule -", True),
+        ("a Equal x NoSchedule -", "a Exists - NoSchedule -", False),
+        ("a Equal x NoSchedule -", "a Equal y NoSchedule -", False),
+        ("a - x NoSchedule -", "a Equal x NoSchedule -", True),
+        ("a Equal x NoSchedule -", "a - x NoSchedule -", False),
+        ("a - x - -", "a - x - -", True),
+        ("a Exists - - -", "a Exists - NoExecute 5", True),
+        ("a Exists - NoSchedule -", "a Exists - - -", False),
+        ("a Exists - NoSchedule -", "a Exists - NoExecute -", False),
+        ("- Exists - - -", "b Equal x NoSchedule -", True),
+        ("a Exists - - -", "b Exists - - -", False),
+        ("a Exists - NoExecute 10", "a Exists - NoExecute 5", True),
+        ("a Exists - NoExecute 5", "a Exists - NoExecute 10", False),
+        ("a Exists - NoExecute 5", "a Exists - NoExecute -", False),
+        ("a Exists - NoExecute -", "a Exists - NoExecute 5", True),
+        ("a Gt 5 - -", "a Gt 6 - -", False),
+        ("a Exists - - -", "a Gt 6 - -", True),
+    ],
+)
+def test_which_toleration_covers_which(wide: str, narrow: str, covered: bool) -> None:
+    assert covers(toleration(wide), toleration(narrow)) is covered
+
+
+SOME = st.builds(
+    Toleration,
+    key=st.sampled_from(["", "a", "b"]),
+    operator=st.sampled_from(["Equal", "Exists"]),
+    value=st.sampled_from(["", "x"]),
+    effect=st.sampled_from(["", "NoSchedule", "NoExecute"]),
+)
+TAINTS = [
+    Taint(key=key, value=value, effect=effect)
+    for key in "ab"
+    for value in ("", "x")
+    for effect in ("NoSchedule", "NoExecute")
+]
+
+
+@given(st.lists(SOME), st.lists(SOME))
+def test_merging_keeps_what_is_tolerated_and_nothing_twice(first: list[Toleration], second: list[Toleration]) -> None:
+    merged = merge_tolerations(first, second)
+    assert len(set(merged)) == len(merged)
+    assert set(merged) <= {*first, *second}
+    for one in merged:
+        assert not [other for other in merged if other != one and covers(other, one) and not covers(one, other)]
+    for taint in TAINTS:
+        before, after = (
+            any(tolerates(one, taint, comparison=False) for one in tolerations if _is_valid(one))
+            for tolerations in ((*first, *second), merged)
+        )
+        assert before == after or not all(map(_is_valid, (*first, *second)))
+
+
+def _is_valid(one: Toleration) -> bool:
+    """As the API server would take it."""
+    return (bool(one.key) or one.operator == "Exists") and not (one.operator == "Exists" and one.value)

@@ -1,0 +1,114 @@
+"""The API server's refusals on the command line: of a manifest, and of what people wrote into a cluster's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, pod
+from tests.cli.manifests import NODE, POD, changed, small_pod, write
+from tests.command import kschedx
+
+LIMITS: Manifest = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "bounds", "namespace": "shop"},
+    "spec": {"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]},
+}
+DEPLOYMENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {"template": {"spec": changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"})["spec"]}},
+}
+TOO_MUCH = "spec.containers[0].resources.limits[memory]: maximum memory usage per Container is 1Gi, but limit is 2Gi"
+
+
+def refused(folder: Path, target: str, *cluster: Manifest) -> str:
+    write(folder, *cluster)
+    ran = kschedx("why", target, "-n", "shop", "-s", "cluster.yaml", cwd=folder)
+    assert (ran.code, ran.out) == (2, "")
+    (line,) = ran.err.splitlines()
+    return line
+
+
+def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
+    write(tmp_path, changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"}), name="pod.yaml")
+    line = refused(tmp_path, "pod.yaml", NODE, LIMITS)
+    assert line.startswith("error: pod.yaml")
+    assert line.endswith(f"Pod web-0: {TOO_MUCH} (LimitRange shop/bounds)")
+
+
+def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
+    line = refused(tmp_path, "deploy/web", NODE, LIMITS, DEPLOYMENT)
+    assert line == f"error: Pod shop/web-new: {TOO_MUCH} (LimitRange shop/bounds)"
+
+
+def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:
+    annotations = {"scheduler.alpha.kubernetes.io/node-selector": "team=shop"}
+    namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": annotations}}
+    write(tmp_path, NODE, namespace)
+    write(tmp_path, POD, name="pod.yaml")
+    command = ("why", "pod.yaml", "-s", "cluster.yaml")
+    assert kschedx(*command, cwd=tmp_path).code == 0
+    told = kschedx(*command, "--enable-admission-plugins", "PodTolerationRestriction,PodNodeSelector", cwd=tmp_path)
+    assert told.code == 1
+    assert "Namespace shop set nodeSelector.team shop" in told.out
+    wrong = kschedx(*command, "--enable-admission-plugins", "NodeSelector", cwd=tmp_path)
+    assert (wrong.code, 'did you mean "PodNodeSelector"?' in wrong.err) == (2, True)
+
+
+# --- what people wrote into a cluster's files
+
+BAD = {"key": "app", "operator": "in", "values": ["web"]}
+TERMS = {"nodeSelectorTerms": [{"matchExpressions": [BAD]}]}
+POD_TERM = {"labelSelector": {"matchExpressions": [BAD]}, "topologyKey": "zone"}
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedul"}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CPU = "containers.0.resources.requests.cpu"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("nodeSelector", {"disk": "a b"}, 'spec.nodeSelector: Invalid value: "a b"'),
+        ("affinity", {"nodeAffinity": {REQUIRED: TERMS}}, "nodeSelectorTerms[0].matchExpressions[0].operator"),
+        ("affinity", {"podAntiAffinity": {REQUIRED: [POD_TERM]}}, "labelSelector.matchExpressions[0].operator"),
+        ("topologySpreadConstraints", [SPREAD], 'spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value'),
+        ("tolerations", [{"key": "a", "operator": "Exist"}], 'spec.tolerations[0].operator: Unsupported value: "Exist"'),
+        ("tolerations", [{"key": "a", "effect": "NoSchedul"}], "spec.tolerations[0].effect: Unsupported value"),
+        (CPU, "-1", 'requests[cpu]: Invalid value: "-1": must be greater than or equal to 0'),
+        (CPU, "1 core", "requests[cpu]: quantities must match"),
+    ],
+)
+def test_a_pod_of_a_cluster_file(path: str, value: object, says: str, tmp_path: Path) -> None:
+    wrong = changed(small_pod("bad", namespace="shop"), f"spec.{path}", value)
+    line = refused(tmp_path, "web-0", NODE, POD, wrong)
+    assert line.startswith("error: cluster.yaml")
+    assert "Pod shop/bad: spec." in line
+    assert says in line
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("spec.taints", [{"key": "a", "effect": "NoSchedul"}], 'spec.taints[0].effect: Unsupported value: "NoSchedul"'),
+        ("status.allocatable.memory", "-8Gi", "status.allocatable.memory: Invalid value"),
+    ],
+)
+def test_a_node_of_a_cluster_file(path: str, value: object, says: str, tmp_path: Path) -> None:
+    line = refused(tmp_path, "web-0", changed(NODE, path, value), POD)
+    assert line.startswith("error: cluster.yaml")
+    assert f"Node node-01: {says}" in line
+
+
+def test_a_sketch_of_a_cluster_is_enough(tmp_path: Path) -> None:
+    write(tmp_path, NODE, POD, pod("Web_1", namespace="shop", containers=[]))
+    assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 0
+
+
+def test_what_an_api_server_has_stored_is_not_judged(tmp_path: Path) -> None:
+    stored = changed(POD, "spec.nodeSelector", {"disk": "a b"})
+    write(tmp_path, NODE, changed(stored, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"))
+    assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 1

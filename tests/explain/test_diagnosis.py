@@ -1,0 +1,239 @@
+"""What is said about a cycle: groups, the two truths, holders, eviction, the winner's margin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedx.explain.blockers import account, node_groups
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.holders import Answer, eviction, holders
+from kschedx.explain.label_hints import label_hint
+from kschedx.explain.ranking import deciding_rule, ranking
+from kschedx.framework.cycle import Cycle
+from tests.builders import Manifest, evaluate, node, pod
+
+SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+
+
+def asking(cpu: str = "0", **spec: object) -> Manifest:
+    made = pod("new")
+    made["spec"] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
+    return made
+
+
+def running(name: str, on: str, cpu: str, priority: int = 0) -> Manifest:
+    return pod(name, on=on, priority=priority, containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}])
+
+
+def cycle_of(*objects: Manifest) -> Cycle:
+    return evaluate(objects, "default/new")
+
+
+def told(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
+    """Names and rejecting plugins of each group."""
+    assert cycle.nodes is not None
+    return [
+        ([cycle.nodes.name(row) for row in group.rows], [one.plugin for one in group.exemplar.blockers])
+        for group in node_groups(cycle)
+    ]
+
+
+# --- groups
+
+
+def test_nodes_with_the_same_blockers_are_one_group_and_the_nearest_comes_first() -> None:
+    cycle = cycle_of(
+        node("far", allocatable={**SMALL, "cpu": "1"}),
+        node("near", allocatable={**SMALL, "cpu": "3"}),
+        node("tainted", taints=["team=a:NoSchedule"], allocatable=SMALL),
+        node("both", taints=["team=a:NoSchedule"], allocatable={**SMALL, "cpu": "1"}),
+        asking("4"),
+    )
+    assert told(cycle) == [
+        (["near", "far"], ["NodeResourcesFit"]),
+        (["tainted"], ["TaintToleration"]),
+        (["both"], ["TaintToleration", "NodeResourcesFit"]),
+    ]
+
+
+def test_the_verdict_is_the_first_plugin_and_all_others_are_kept() -> None:
+    cycle = cycle_of(node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"}), asking("4"))
+    blockers = account(cycle, 0).blockers
+    assert [(one.plugin, one.is_verdict) for one in blockers] == [
+        ("TaintToleration", True),
+        ("NodeResourcesFit", False),
+    ]
+
+
+def test_taints_of_different_keys_are_different_groups() -> None:
+    cycle = cycle_of(
+        node("a", taints=["x:NoSchedule"]),
+        node("b", taints=["y:NoSchedule"]),
+        node("c", taints=["x:NoSchedule"]),
+        asking(),
+    )
+    assert [names for names, _ in told(cycle)] == [["a", "c"], ["b"]]
+
+
+def test_affinity_groups_by_the_expressions_that_fail() -> None:
+    nodes = [node("none"), node("half", labels={"a": "1"}), node("other", labels={"a": "1", "b": "2"})]
+    wanted = [{"key": key, "operator": "In", "values": ["1"]} for key in "ab"]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}
+    cycle = cycle_of(*nodes, asking(affinity={"nodeAffinity": required}))
+    assert [names for names, _ in told(cycle)] == [["half", "other"], ["none"]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["1", "2", "8"]), st.sampled_from(["", "a", "b"]), st.booleans()),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_every_rejected_node_is_in_one_group(kinds: list[tuple[str, str, bool]]) -> None:
+    cycle = cycle_of(
+        *(
+            node(
+                f"n{i}",
+                allocatable={**SMALL, "cpu": cpu},
+                taints=[f"{key}:NoSchedule"] if key else [],
+                unschedulable=off,
+            )
+            for i, (cpu, key, off) in enumerate(kinds)
+        ),
+        asking("4"),
+    )
+    assert cycle.filter is not None
+    grouped = [row for group in node_groups(cycle) for row in group.rows]
+    assert sorted(grouped) == np.flatnonzero(~cycle.filter.passed).tolist()
+    for group in node_groups(cycle):
+        plugins = {tuple(one.plugin for one in account(cycle, row).blockers) for row in group.rows}
+        assert len(plugins) == 1
+
+
+# --- holders and eviction
+
+
+def test_holders_are_the_largest_first() -> None:
+    cycle = cycle_of(
+        node("n", allocatable=SMALL),
+        running("a", "n", "1"),
+        running("b", "n", "2", priority=7),
+        pod("c", on="n"),
+        asking("4"),
+    )
+    held = holders(cycle, 0, "cpu")
+    assert [(one.pod, one.amount, one.priority) for one in held.pods] == [
+        ("default/b", 2000, 7),
+        ("default/a", 1000, 0),
+    ]
+    assert held.total == 3000
+
+
+@pytest.mark.parametrize(
+    ("objects", "new", "answer"),
+    [
+        pytest.param([running("a", "n", "3")], asking("2", priority=10), Answer.HELPS, id="a lower priority gives way"),
+        pytest.param([running("a", "n", "3")], asking("2"), Answer.NO_LOWER_PRIORITY, id="equal priority stays"),
+        pytest.param([running("a", "n", "3")], asking("9", priority=10), Answer.UNRESOLVABLE, id="more than the node"),
+        pytest.param(
+            [running("a", "n", "1"), running("b", "n", "3", priority=99)],
+            asking("2", priority=10),
+            Answer.NOT_ENOUGH,
+            id="too little is of lower priority",
+        ),
+        pytest.param(
+            [running("a", "n", "3")],
+            asking("2", priority=10, preemptionPolicy="Never"),
+            Answer.NOT_ALLOWED,
+            id="it may not",
+        ),
+    ],
+)
+def test_eviction(objects: list[Manifest], new: Manifest, answer: Answer) -> None:
+    cycle = cycle_of(node("n", allocatable=SMALL), *objects, new)
+    assert eviction(cycle, account(cycle, 0)).answer is answer
+
+
+def test_who_would_make_room_by_leaving() -> None:
+    cycle = cycle_of(
+        node("n", allocatable=SMALL),
+        running("a", "n", "500m"),
+        running("b", "n", "2"),
+        running("c", "n", "1"),
+        asking("1500m"),
+    )
+    enough = eviction(cycle, account(cycle, 0)).enough
+    assert [one.pod for one in enough] == ["default/c", "default/b"]
+
+
+# --- the rest of the diagnosis
+
+
+def test_free_in_sum() -> None:
+    cycle = cycle_of(node("a", allocatable=SMALL), node("b", allocatable=SMALL), running("x", "a", "1"), asking("5"))
+    assert Diagnosis(cycle).free([0, 1], "cpu") == 7000
+
+
+def test_nodes_that_prefilter_left_out() -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["a", "gone"]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    excluded = Diagnosis(cycle_of(node("a"), node("b"), asking(affinity={"nodeAffinity": required}))).excluded
+    assert excluded is not None
+    assert (excluded.count, excluded.names, excluded.plugins) == (1, ("a", "gone"), ("NodeAffinity",))
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "nearest", "found"),
+    [
+        ("disk", ("nmve",), "nvme", True),
+        ("disk", ("ssd", "nvme"), "", False),
+        ("dsk", ("nvme",), "disk", True),
+        ("disk", ("zzzzzz",), "", True),
+    ],
+)
+def test_labels_that_no_node_has(key: str, values: tuple[str, ...], nearest: str, *, found: bool) -> None:
+    cluster = cycle_of(
+        node("a", labels={"disk": "nvme"}), node("b", labels={"disk": "hdd"}), asking()
+    ).all_nodes.cluster
+    hint = label_hint(key, "In", values, cluster)
+    assert (hint is not None) is found
+    assert (hint.nearest if hint else "") == nearest
+
+
+# --- scores
+
+
+def test_the_margin_is_the_sum_of_the_leads() -> None:
+    cycle = cycle_of(node("a"), node("b"), running("x", "b", "32"), asking("1"))
+    ranked = ranking(cycle)
+    assert ranked is not None
+    assert ranked.runner_up is not None
+    assert (ranked.nodes[0].name, ranked.runner_up.name, ranked.winners) == ("a", "b", 1)
+    assert ranked.margin == sum(lead.difference for lead in ranked.leads) > 0
+    assert ranked.decided_by is not None
+    assert ranked.decided_by.difference == max(lead.difference for lead in ranked.leads)
+
+
+def test_a_tie_has_several_winners_and_no_margin() -> None:
+    ranked = ranking(cycle_of(node("a"), node("b"), asking("1")))
+    assert ranked is not None
+    assert (ranked.winners, ranked.margin, ranked.decided_by) == (2, None, None)
+
+
+def test_the_rule_that_decides_between_candidates() -> None:
+    cycle = cycle_of(
+        node("a", allocatable=SMALL),
+        node("b", allocatable=SMALL),
+        running("x", "a", "4", priority=5),
+        running("y", "b", "4", priority=1),
+        asking("2", priority=10),
+    )
+    result = cycle.post_filter
+    assert result is not None
+    rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
+    assert rule == "lowest priority of the most important victim"

@@ -1,0 +1,83 @@
+"""What does not fit together is said, and decided as kube-scheduler does; nothing of it is fatal."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.explain.storage_notes import storage_notes
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, evaluate, node, pod
+from tests.storage_builders import DRIVER, ZONE, capacity, claim, csi_driver, csi_node, storage_class, using, volume
+
+HERE = [node("n", labels={ZONE: "a"}), csi_node("n", limit=5)]
+SELECTED = "volume.kubernetes.io/selected-node"
+BAD: Manifest = {"matchExpressions": [{"key": ZONE, "operator": "Near"}]}
+
+
+def notes(*objects: Manifest) -> dict[str, str]:
+    snapshot = Snapshot.from_objects(objects)
+    return dict(storage_notes(snapshot, snapshot.pods[snapshot.pods.rows["default/new"]]))
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected", "words"),
+    [
+        ([claim("data", volume="gone")], "claim-volume-missing", 'volume "gone"'),
+        (
+            [claim("data", storage_class="fasst"), storage_class("fast")],
+            "claim-class-missing",
+            'did you mean "fast"?',
+        ),
+        ([claim("data", volume="pv"), volume("pv", holder="other")], "volume-bound-elsewhere", "default/other"),
+        (
+            [claim("data", volume="pv"), volume("pv", holder="data", uid="old")],
+            "volume-bound-elsewhere",
+            "an earlier claim of that name",
+        ),
+        (
+            [claim("data", annotations={SELECTED: "gone"}), storage_class(provisioner=DRIVER)],
+            "selected-node-missing",
+            'node "gone"',
+        ),
+        (
+            [claim("data", volume="pv"), volume("pv", holder="data"), csi_node("gone")],
+            "csi-node-without-node",
+            "(gone)",
+        ),
+        (
+            [claim("data", volume="pv"), volume("pv", holder="data"), node("bare")],
+            "node-without-csi-node",
+            "1 node without a CSINode (bare)",
+        ),
+        (
+            [
+                claim("data"),
+                storage_class(provisioner=DRIVER),
+                csi_driver(storageCapacity=True),
+                capacity("bad", "1Ti", topology=BAD),
+            ],
+            "capacity-selector-invalid",
+            "kube-system/bad",
+        ),
+        ([claim("data"), storage_class(), volume("one"), volume("two")], "equal-volumes", "(one, two)"),
+    ],
+)
+def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> None:
+    target = using("new", "data")
+    found = notes(target, *HERE, *objects)
+    assert list(found) == [expected]
+    assert words in found[expected]
+    evaluate([target, *HERE, *objects], "default/new")  # decided, not refused
+
+
+def test_a_sound_cluster_needs_no_note() -> None:
+    assert notes(using("new", "data"), *HERE, claim("data", volume="pv"), volume("pv", holder="data")) == {}
+
+
+def test_a_kind_that_is_missing_altogether() -> None:
+    found = storage_notes(snapshot := Snapshot.from_objects([using("new", "data"), node("n")]), snapshot.pods[0])
+    assert [identifier for identifier, _ in found] == ["missing-kind", "missing-kind"]
+
+
+def test_a_pod_without_volumes_is_not_bothered() -> None:
+    assert notes(pod("new"), node("bare"), csi_node("gone")) == {}

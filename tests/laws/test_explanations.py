@@ -1,0 +1,104 @@
+"""Laws of the whole answer, on clusters by chance."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kschedx
+from tests.builders import Manifest, pod
+from tests.laws.clusters import TARGET, Cluster, clusters
+from tests.laws.json_patch import changed
+
+
+def explained(objects: list[Manifest]) -> dict[str, Any]:
+    document: dict[str, Any] = kschedx.explain(kschedx.Snapshot.from_objects(objects), TARGET).to_dict()
+    return document
+
+
+def passing(document: dict[str, Any]) -> list[str]:
+    """The nodes on which every filter passes."""
+    nodes = (document["filter"] or {"nodes": {}})["nodes"]
+    return sorted(name for name, told in nodes.items() if told["verdict"]["code"] == "Success")
+
+
+@given(clusters())
+def test_the_document_is_plain_json(cluster: Cluster) -> None:
+    document = explained(cluster.objects)
+    assert json.loads(json.dumps(document)) == document
+
+
+@given(clusters())
+def test_the_arithmetic_of_scores_closes(cluster: Cluster) -> None:
+    document = explained(cluster.objects)
+    score = document["score"]
+    assert (score is None) == (not passing(document) or document["outcome"] != "Scheduled")
+    for told in (score or {"nodes": {}})["nodes"].values():
+        for plugin, weight in score["weights"].items():
+            assert 0 <= told["normalized"][plugin] <= 100
+            assert told["weighted"][plugin] == told["normalized"][plugin] * weight
+        assert told["total"] == sum(told["weighted"].values())
+    if score is not None:
+        totals = {name: told["total"] for name, told in score["nodes"].items()}
+        assert document["bestNodes"] == [name for name, total in totals.items() if total == max(totals.values())]
+
+
+@given(clusters())
+def test_a_message_exists_exactly_where_the_pod_does_not_fit(cluster: Cluster) -> None:
+    document = explained(cluster.objects)
+    assert (document["outcome"] == "Scheduled") == (not document["message"]) == bool(document["bestNodes"])
+    if document["message"]:
+        assert document["message"].startswith(f"0/{len(cluster.nodes)} nodes are available:")
+
+
+@given(clusters(), st.data())
+def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.DataObject) -> None:
+    first = explained(cluster.objects)
+    second = explained(data.draw(st.permutations(cluster.objects)))
+    for key in ("outcome", "message"):
+        assert second[key] == first[key]
+    assert sorted(second["bestNodes"]) == sorted(first["bestNodes"])
+    assert verdicts(second) == verdicts(first)
+    assert (second["score"] or {}).get("nodes") == (first["score"] or {}).get("nodes")
+
+
+def verdicts(document: dict[str, Any]) -> dict[str, Any]:
+    """Node to its verdict and to the reasons of every plugin that rejects it."""
+    nodes = (document["filter"] or {"nodes": {}})["nodes"]
+    return {
+        name: (told["verdict"], {plugin: status["reasons"] for plugin, status in told["rejectedBy"].items()})
+        for name, told in nodes.items()
+    }
+
+
+@given(clusters())
+def test_an_unrelated_pending_pod_changes_nothing(cluster: Cluster) -> None:
+    first = explained(cluster.objects)
+    second = explained([*cluster.objects, pod("waits", namespace="elsewhere", labels={"app": "other"})])
+    assert second | {"source": first["source"]} == first
+
+
+@given(clusters())
+def test_a_verified_fix_works_when_it_is_applied(cluster: Cluster) -> None:
+    for fix in explained(cluster.objects)["fixes"]:
+        after = explained(changed(cluster.objects, fix["changes"]))
+        if fix["certainty"] == "verified":
+            assert passing(after) == sorted(fix["feasibleNodes"]), fix["title"]
+        else:
+            assert fix["certainty"] == "partial"
+
+
+@given(clusters())
+def test_a_partial_fix_removes_a_blocker(cluster: Cluster) -> None:
+    before = explained(cluster.objects)
+    for fix in before["fixes"]:
+        if fix["certainty"] == "partial":
+            assert blockers(explained(changed(cluster.objects, fix["changes"]))) != blockers(before), fix["title"]
+
+
+def blockers(document: dict[str, Any]) -> dict[str, Any]:
+    nodes = (document["filter"] or {"nodes": {}})["nodes"]
+    return {name: told["rejectedBy"] for name, told in nodes.items()}

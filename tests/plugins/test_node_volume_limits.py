@@ -1,0 +1,199 @@
+"""NodeVolumeLimits: volumes of a driver, each counted once per node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.findings import AttachedVolume, ClaimNotFound, DriverNotInstalled, VolumeLimitExceeded
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status
+from kschedx.plugins.node_volume_limits import NodeVolumeLimits
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from tests.builders import Manifest, evaluate, framework, node, only, pod
+from tests.storage_builders import DRIVER, attachment, claim, csi_driver, csi_node, storage_class, using, volume
+
+REASON = "node(s) exceed max volume count"
+EBS = "ebs.csi.aws.com"
+
+
+def ebs(name: str) -> Manifest:
+    return {"awsElasticBlockStore": {"volumeID": name}}
+
+
+def bound(*names: str) -> list[Manifest]:
+    """Claims with a CSI volume each."""
+    return [
+        one for name in names for one in (claim(name, volume=f"pv-{name}"), volume(f"pv-{name}", holder=name, csi=True))
+    ]
+
+
+def on_node(*objects: Manifest, limit: int | None = 2, gates: dict[str, bool] | None = None) -> Status:
+    """The status of `new` on a node `n` with a limit."""
+    cluster = [*objects, node("n"), csi_node("n", limit=limit), *bound("a", "b", "c", "d")]
+    cycle = evaluate(cluster, "default/new", only("NodeVolumeLimits"), gates)
+    assert cycle.filter is not None
+    return cycle.filter.status(0)
+
+
+@pytest.mark.parametrize(
+    ("objects", "fits"),
+    [
+        ([using("new", "a", "b")], True),
+        ([using("new", "a", "b", "c")], False),
+        ([using("new", "a"), using("old", "b", on="n")], True),
+        ([using("new", "a"), using("old", "b", "c", on="n")], False),
+        ([using("new", "b"), using("old", "b", "c", on="n")], True),  # attached already
+        ([using("new", "a"), using("one", "b", on="n"), using("two", "b", on="n")], True),  # counted once
+        ([using("new", "a", "a"), using("old", "b", on="n")], True),
+        ([using("new", "a"), using("old", "b", "c", on="n", status={"phase": "Failed"})], True),
+        ([using("new", "a"), attachment("x", "pv-b", "n"), attachment("y", "pv-c", "n")], False),
+        ([using("new", "a"), attachment("x", "pv-b", "n"), using("old", "b", on="n")], True),
+        ([using("new", "a"), attachment("x", "pv-b", "m"), attachment("y", "pv-c", "m")], True),
+        ([using("new", "a"), attachment("x", "pv-b", "n", attacher=""), attachment("y", "pv-c", "n")], True),
+        # a volume that only an attachment names counts beside the pod that now wants it
+        ([using("new", "a"), attachment("x", "pv-a", "n"), attachment("y", "pv-b", "n")], False),
+        ([using("new", "a"), using("old", "gone", "b", on="n")], True),  # a running pod's missing claim is nothing
+    ],
+)
+def test_counting(objects: list[Manifest], fits: bool) -> None:
+    status = on_node(*objects)
+    assert status.is_success == fits
+    if not fits:
+        assert (status.code, status.reasons) == (Code.UNSCHEDULABLE, (REASON,))
+
+
+def test_the_account_closes() -> None:
+    status = on_node(using("new", "a", "b"), using("old", "c", on="n"), attachment("x", "pv-d", "n"))
+    assert status.findings == (
+        VolumeLimitExceeded(
+            driver=DRIVER,
+            attached=2,
+            limit=2,
+            volumes=("default/a", "default/b"),
+            holders=(
+                AttachedVolume(volume="default/c", pods=("default/old",)),
+                AttachedVolume(volume="pv-d", pods=()),
+            ),
+        ),
+    )
+
+
+def test_without_a_limit_everything_fits() -> None:
+    assert on_node(using("new", "a", "b", "c"), limit=None).is_success
+
+
+def test_without_a_csi_node_everything_fits() -> None:
+    cycle = evaluate([using("new", "a"), node("n"), *bound("a")], "default/new", only("NodeVolumeLimits"))
+    assert cycle.filter is not None
+    assert cycle.filter.status(0).is_success
+
+
+def test_unbound_claims_count_for_the_driver_that_will_make_them() -> None:
+    unbound = [storage_class(provisioner=DRIVER), claim("x"), claim("y")]
+    assert on_node(using("new", "x", "y"), *unbound).is_success
+    assert not on_node(using("new", "x", "y"), using("old", "a", on="n"), *unbound).is_success
+    # a pod on the node that waits for the same claim shares it
+    assert on_node(using("new", "x"), using("old", "x", "y", on="n"), *unbound).is_success
+
+
+@pytest.mark.parametrize(("limit", "fits"), [(1, False), (2, True)])
+def test_migrated_volumes_count_for_their_driver(limit: int, fits: bool) -> None:
+    objects = [
+        using("new", "data"),
+        using("old", volumes=[ebs("aws://zone-a/vol-1")], on="n"),
+        claim("data", volume="pv"),
+        volume("pv", holder="data", awsElasticBlockStore={"volumeID": "vol-2"}),
+        node("n"),
+        csi_node("n", limit=limit, driver=EBS),
+    ]
+    cycle = evaluate(objects, "default/new", only("NodeVolumeLimits"))
+    assert cycle.filter is not None
+    assert cycle.filter.status(0).is_success == fits
+
+
+def test_volumes_of_no_driver_are_skipped() -> None:
+    quiet = pod("new", volumes=[{"name": "v", "emptyDir": {}}, {"name": "c", "csi": {"driver": DRIVER}}])
+    assert evaluate([quiet, node("n")], "default/new", only("NodeVolumeLimits")).filter_skipped
+
+
+def test_a_missing_claim() -> None:
+    status = on_node(using("new", "gone"))
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.reasons == ('looking up PVC default/gone: persistentvolumeclaim "gone" not found',)
+    assert status.findings == (ClaimNotFound(claim="default/gone", volume="v0", ephemeral=False),)
+
+
+@pytest.mark.parametrize("who", ["new", "old"])
+def test_an_ephemeral_claim_of_somebody_else_is_an_error(who: str) -> None:
+    scratch: Manifest = {"volumes": [{"name": "scratch", "ephemeral": {}}]}
+    pods = {"new": using("new", "a"), "old": using("old", "b", on="n")}
+    spec = pods[who]["spec"]
+    assert isinstance(spec, dict)
+    spec |= scratch
+    status = on_node(*pods.values(), claim(f"{who}-scratch", volume="pv-a"))
+    assert status.code is Code.ERROR
+    assert status.reasons == (f"PVC default/{who}-scratch was not created for pod default/{who} (pod is not owner)",)
+    assert status.findings
+
+
+def test_an_azure_disk_that_is_not_managed_is_an_error() -> None:
+    status = on_node(using("new", volumes=[{"azureDisk": {"diskName": "d", "diskURI": "u"}}]))
+    assert status.code is Code.ERROR
+    assert status.reasons == (
+        "converting volume(i0) from inline to csi: kind(Shared) is not supported in csi migration",
+    )
+
+
+@pytest.mark.parametrize(
+    ("opts_in", "gate", "rejected"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_driver_can_insist_on_being_installed(opts_in: bool, gate: bool, rejected: bool) -> None:
+    objects = [
+        using("new", "a"),
+        node("n"),
+        csi_node("n", driver="other"),
+        csi_driver(preventPodSchedulingIfMissing=opts_in),
+        *bound("a"),
+    ]
+    cycle = evaluate(objects, "default/new", only("NodeVolumeLimits"), {"VolumeLimitScaling": gate})
+    assert cycle.filter is not None
+    status = cycle.filter.status(0)
+    assert status.is_success != rejected
+    if rejected:
+        assert (status.code, status.reasons) == (
+            Code.UNSCHEDULABLE,
+            (f"{DRIVER} CSI driver is not installed on the node",),
+        )
+        assert status.findings == (DriverNotInstalled(driver=DRIVER, installed=("other",)),)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sets(st.sampled_from("abcdef"))), max_size=6),
+    st.sets(st.sampled_from("abcdef"), min_size=1),
+    st.integers(0, 4),
+)
+def test_a_dry_run_decides_as_if_pods_had_moved(
+    placed: list[tuple[int, set[str]]], wanted: set[str], limit: int
+) -> None:
+    """Pods taken off and put on nodes count exactly as pods that are not there and are there."""
+    names = [f"n{i}" for i in range(4)]
+    fixed = [*(node(name) for name in names), *(csi_node(name, limit=limit) for name in names), *bound(*"abcdef")]
+    new = using("new", *sorted(wanted))
+    pods = [using(f"p{i}", *sorted(claims), on=names[place]) for i, (place, claims) in enumerate(placed)]
+    work = framework([new, *pods, *fixed], only("NodeVolumeLimits"))
+    plugin = work.plugins("filter", NodeVolumeLimits)[0]
+    rows = np.arange(1, len(pods) + 1)
+    away = PodRows(pods=rows, nodes=np.array([place for place, _ in placed], dtype=np.int64))
+    pod_ = work.snapshot.pods[0]
+
+    def verdicts(nodes: NodeTable) -> list[int]:
+        return [int(code) for code in plugin.filter(CycleState(), pod_, nodes).codes]
+
+    empty = framework([new, *fixed], only("NodeVolumeLimits"))
+    other = empty.plugins("filter", NodeVolumeLimits)[0]
+    nobody = [int(code) for code in other.filter(CycleState(), pod_, empty.nodes).codes]
+    assert verdicts(work.nodes.remove_pods(away)) == nobody
+    assert verdicts(work.nodes.remove_pods(away).add_pods(away)) == verdicts(work.nodes)

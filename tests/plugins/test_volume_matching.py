@@ -1,0 +1,88 @@
+"""The choice of volumes on all nodes at once equals the choice on each node alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.api.selectors import compile_node_selector
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
+from kschedx.plugins.volume_binding.matching import Search, find_matches
+from kschedx.snapshot.node_lookup import NodeLookup
+from tests.builders import Manifest, framework, node
+from tests.storage_builders import HOSTNAME, ZONE, claim, in_term, volume
+
+NODES = [node(f"n{i}", labels={HOSTNAME: f"n{i}", ZONE: "abc"[i % 3]}) for i in range(6)]
+
+reaches = st.one_of(
+    st.none(),
+    st.sampled_from("abc").map(lambda zone: in_term(ZONE, zone)),
+    st.integers(0, 5).map(lambda i: in_term(HOSTNAME, f"n{i}")),
+    st.sets(st.sampled_from("abc"), min_size=1).map(lambda zones: in_term(ZONE, *sorted(zones))),
+)
+sizes = st.sampled_from(["1Gi", "2Gi", "3Gi", "2147483648"])
+
+
+@st.composite
+def volumes(draw: st.DrawFn) -> list[Manifest]:
+    return [
+        volume(
+            f"pv{i}",
+            size=draw(sizes),
+            reach=draw(reaches),
+            holder=draw(st.sampled_from(["", "", "", "c0", "c1", "other"])),
+            phase=draw(st.sampled_from(["Available", "Available", "Released"])),
+            modes=draw(st.sampled_from([("ReadWriteOnce",), ("ReadOnlyMany",)])),
+        )
+        for i in range(draw(st.integers(0, 8)))
+    ]
+
+
+def alone(
+    claims: Sequence[PersistentVolumeClaim], volumes: Sequence[PersistentVolume], labels: dict[str, str]
+) -> list[tuple[str, str | None]]:
+    """What each claim takes on one node, straight from the rule."""
+    taken: set[str] = set()
+    found: list[tuple[str, str | None]] = []
+    for one in sorted(claims, key=lambda claim: claim.size):
+        best: PersistentVolume | None = None
+        for candidate in volumes:
+            is_mine = is_bound_to(candidate, one)
+            is_others = candidate.spec.claim_ref is not None and not is_mine
+            if candidate.name in taken or is_others or candidate.size < one.size:
+                continue
+            required = candidate.required_node_affinity
+            in_reach = required is None or compile_node_selector(required).matches(labels, "")
+            if is_mine:
+                best = candidate if in_reach else None
+                break
+            usable = candidate.status.phase == "Available" and {*one.spec.access_modes} <= {
+                *candidate.spec.access_modes
+            }
+            if in_reach and usable and (best is None or candidate.size < best.size):
+                best = candidate
+        if best is not None:
+            taken.add(best.name)
+        found.append((one.key, best.name if best else None))
+    return found
+
+
+@given(volumes(), st.lists(sizes, min_size=1, max_size=3))
+def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None:
+    claims = msgspec.convert([claim(f"c{i}", size=size) for i, size in enumerate(wanted)], list[PersistentVolumeClaim])
+    listed = msgspec.convert(manifests, list[PersistentVolume])
+    nodes = framework(NODES).nodes
+    searches = [Search(one, listed, attributes_classes=True) for one in claims]
+    matches = find_matches(searches, NodeLookup(nodes), len(nodes))
+    for row in range(len(nodes)):
+        together = []
+        for number, search in enumerate(matches.searches):
+            found = matches.chosen(number, row)
+            together.append((search.claim.key, found.name if found else None))
+            if found is None:
+                # every volume of the class lost for some reason
+                assert sum(one.volumes for one in search.lost_counts(matches.taken_before(number, row))) == len(listed)
+        assert together == alone(claims, listed, nodes.node(row).metadata.labels)

@@ -1,0 +1,80 @@
+"""VolumeZone: a bound volume's zone and region labels against those of the nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.findings import ClaimNotFound, ClaimUnbound, VolumeNotFound, VolumeZoneMismatch
+from kschedx.framework.status import Code
+from tests.builders import Manifest, evaluate, node, only
+from tests.storage_builders import ZONE, claim, storage_class, using, volume
+
+REASON = "node(s) had no available volume zone"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+
+
+@pytest.mark.parametrize(
+    ("on_volume", "on_node", "fits"),
+    [
+        ({ZONE: "a"}, {ZONE: "a"}, True),
+        ({ZONE: "a"}, {ZONE: "b"}, False),
+        ({ZONE: "a__b"}, {ZONE: "b"}, True),
+        ({ZONE: "a__ b "}, {ZONE: "b"}, True),
+        ({ZONE: "a__"}, {ZONE: "b"}, True),  # a label with an empty zone is not read
+        ({ZONE: "a"}, {}, True),  # a node without any such label is in no zone
+        ({ZONE: "a"}, {REGION: "r"}, False),  # but one that has a region is somewhere else
+        ({ZONE: "a", REGION: "r"}, {ZONE: "a", REGION: "s"}, False),
+        ({BETA_ZONE: "a"}, {ZONE: "a"}, True),  # the old label of a volume reads the new one of a node
+        ({BETA_ZONE: "a"}, {BETA_ZONE: "b", ZONE: "a"}, False),
+        ({ZONE: "a"}, {BETA_ZONE: "a"}, False),  # not the other way round
+    ],
+)
+def test_labels(on_volume: dict[str, str], on_node: dict[str, str], fits: bool) -> None:
+    objects = [
+        using("new", "data"),
+        claim("data", volume="pv"),
+        volume("pv", holder="data", labels=on_volume),
+        node("n", labels=on_node),
+    ]
+    cycle = evaluate(objects, "default/new", only("VolumeZone"))
+    if cycle.filter is None or "VolumeZone" in cycle.filter_skipped:
+        assert fits
+        return
+    status = cycle.filter.status(0)
+    assert status.is_success == fits
+    if not fits:
+        assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON,))
+        finding = status.findings[0]
+        assert isinstance(finding, VolumeZoneMismatch)
+        assert (finding.claim, finding.persistent_volume) == ("default/data", "pv")
+        assert finding.actual == on_node.get(finding.node_key)
+        assert finding.actual not in finding.zones
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason", "finding"),
+    [
+        ([], 'persistentvolumeclaim "data" not found', ClaimNotFound),
+        ([claim("data", volume="gone")], 'persistentvolume "gone" not found', VolumeNotFound),
+        ([claim("data")], 'storageclass.storage.k8s.io "waits" not found', ClaimUnbound),
+        (
+            [claim("data", storage_class=None)],
+            "PersistentVolumeClaim had no pv name and storageClass name",
+            ClaimUnbound,
+        ),
+        ([claim("data"), storage_class(waits=False)], "PersistentVolume had no name", ClaimUnbound),
+    ],
+)
+def test_claims_that_reject_the_pod(objects: list[Manifest], reason: str, finding: type) -> None:
+    cycle = evaluate([using("new", "data"), node("n"), *objects], "default/new", only("VolumeZone"))
+    status = cycle.pre_filter_status
+    assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+    assert [type(one) for one in status.findings] == [finding]
+
+
+def test_a_claim_that_waits_is_skipped() -> None:
+    cycle = evaluate(
+        [using("new", "data"), claim("data"), storage_class(), node("n")], "default/new", only("VolumeZone")
+    )
+    assert cycle.filter_skipped == ("VolumeZone",)

@@ -1,0 +1,127 @@
+"""An event's text, of this release or an older one, is taken apart into counted, known reasons."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kschedx.errors import InputError
+from kschedx.render.events import Stage, parse
+from kschedx.render.reason_screen import reason_lines
+
+RECORDED = sorted((Path(__file__).parent.parent / "conformance").glob("*.jsonl.gz"))
+
+Told = list[tuple[int | None, str, str]]
+
+
+def told(text: str, stage: Stage = Stage.FILTER) -> Told:
+    return [(part.count, part.plugin, part.reason) for part in parse(text).parts if part.stage is stage]
+
+
+FIT, TAINT = "NodeResourcesFit", "TaintToleration"
+
+
+@pytest.mark.parametrize(
+    ("text", "filtered", "preemption"),
+    [
+        pytest.param(
+            "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s). no new claims to "
+            "deallocate, preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, "
+            "3 Preemption is not helpful for scheduling.",
+            [(2, FIT, "insufficient-resource"), (3, TAINT, "untolerated-taint")],
+            [
+                (None, "DynamicResources", ""),
+                (2, "DefaultPreemption", "no-preemption-victims"),
+                (3, "DefaultPreemption", "preemption-not-helpful"),
+            ],
+            id="1.36",
+        ),
+        pytest.param(
+            "0/3 nodes are available: 1 node(s) had taint {dedicated: gpu}, that the pod didn't tolerate, "
+            "2 Insufficient memory.",
+            [(1, TAINT, "untolerated-taint"), (2, FIT, "insufficient-resource")],
+            [],
+            id="1.18, a comma in the reason",
+        ),
+        pytest.param(
+            "0/4 nodes are available: 4 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never..",
+            [(4, FIT, "insufficient-resource")],
+            [(None, "DefaultPreemption", "preemption-not-eligible")],
+            id="1.26, two full stops",
+        ),
+        pytest.param(
+            '0/4 nodes are available: persistentvolumeclaim "data-mongo-2" not found. not found',
+            [(None, "VolumeBinding", "claim-not-found")],
+            [(None, "DynamicResources", "preemption-not-tried")],
+            id="PreFilter",
+        ),
+        pytest.param(
+            "pod (web) failed to fit in any node\nfit failure summary on nodes : Insufficient cpu (2), "
+            "MatchNodeSelector (6)",
+            [(2, FIT, "insufficient-resource"), (6, "NodeAffinity", "node-affinity-mismatch")],
+            [],
+            id="1.5",
+        ),
+        pytest.param(
+            "0/6 nodes are available: 6 node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously.",
+            [(6, "NodeAffinity, VolumeBinding", "nodes-excluded")],
+            [],
+            id="plugins are named in the text",
+        ),
+        pytest.param(
+            "Warning  FailedScheduling  3m (x5 over 9m)  default-scheduler  0/1 nodes are available: 1 Too many pods.",
+            [(1, FIT, "too-many-pods")],
+            [],
+            id="a line of kubectl describe",
+        ),
+        pytest.param("Insufficient cpu", [(None, FIT, "insufficient-resource")], [], id="a reason alone"),
+        pytest.param("0/2 nodes are available: 2 foo, bar.", [(2, "", "")], [], id="unknown"),
+    ],
+)
+def test_texts(text: str, filtered: Told, preemption: Told) -> None:
+    assert told(text) == filtered
+    assert told(text, Stage.PREEMPTION) == preemption
+
+
+def messages() -> Iterator[str]:
+    for path in RECORDED:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for one in map(json.loads, lines):
+                expected = one["expect"]
+                if expected.get("message") and not expected.get("error"):
+                    yield expected["message"]
+
+
+def test_every_recorded_event_is_known() -> None:
+    events = {message: parse(message) for message in messages()}
+    assert len(events) > 100
+    unknown = {part.text for event in events.values() for part in event.parts if not part.is_known}
+    assert not unknown
+    assert all(event.parts for event in events.values())
+
+
+def test_an_unknown_reason_is_said_to_be_unknown() -> None:
+    lines = [line.plain for line in reason_lines("0/2 nodes are available: 2 foo.", 80)]
+    assert any("unknown" in line for line in lines)
+
+
+def test_counts_that_exceed_the_nodes_are_explained() -> None:
+    text = "0/4 nodes are available: 3 Insufficient memory, 4 Insufficient cpu."
+    assert any("exceed" in line.plain for line in reason_lines(text, 80))
+
+
+@pytest.mark.parametrize(
+    "what", ["insufficient-resource", "NodeResourcesFit", "0/1 nodes are available: 1 Too many pods."]
+)
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_screens_keep_to_the_width(what: str, width: int) -> None:
+    assert all(line.cell_len <= width for line in reason_lines(what, width))
+
+
+def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match='did you mean "insufficient-resource"'):
+        reason_lines("insuficient-resource", 80)

@@ -1,0 +1,69 @@
+"""Lines keep to their width, and nothing is lost that is not counted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from kschedx.render.layout import columns, cut, ended, fact_lines, paragraph, text, wrapped
+from kschedx.render.wording import Fact
+
+WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_size=12)
+
+
+@given(WORDS, st.integers(40, 120), st.sampled_from([None, 1, 2, 4]))
+def test_facts_keep_to_the_width_and_the_limit(items: list[str], width: int, limit: int | None) -> None:
+    lines = fact_lines(Fact(label="held by", items=tuple(items)), width, limit)
+    assert all(line.cell_len <= width for line in lines)
+    assert limit is None or len(lines) <= limit
+
+
+@given(WORDS, st.integers(40, 120))
+def test_without_a_limit_nothing_is_lost(items: list[str], width: int) -> None:
+    lines = fact_lines(Fact(label="x", items=tuple(items)), width)
+    said = "".join(line.plain[12:] for line in lines)
+    assert _letters(said) == _letters("".join(items))
+
+
+def _letters(content: str) -> str:
+    return "".join(character for character in content if character.isalnum())
+
+
+@given(st.text("ab名 ", max_size=200), st.integers(5, 40))
+def test_wrapping_and_cutting(content: str, room: int) -> None:
+    assert all(cell_len(row) <= room for row in wrapped(content, room))
+    assert cell_len(cut(content, room)) <= room
+    assert cell_len(ended(content, room)) <= room
+
+
+def test_a_shortened_fact_counts_the_rest() -> None:
+    pods = tuple(f"pod-{number} (priority 0)" for number in range(9))
+    fact = Fact(label="held by", items=pods, rest=tuple(f"in {9 - shown} others" for shown in range(9)))
+    assert [line.plain for line in fact_lines(fact, 60, 1)] == ["  held by   pod-0 (priority 0) · in 8 others"]
+
+
+def test_a_whole_fact_is_never_shortened() -> None:
+    fact = Fact(label="offers", items=("350m = 8000m allocatable - 7650m requested by 23 pods",), whole=True)
+    assert len(fact_lines(fact, 40, 1)) == 2
+
+
+def test_columns_align_by_cells() -> None:
+    lines = columns([["名前", "1"], ["b", "22"]], right=frozenset({1}))
+    assert [line.plain for line in lines] == ["名前   1", "b     22"]
+
+
+def test_continuation_lines_hang() -> None:
+    lines = paragraph("one two three", 22, first="  ", indent=4)
+    assert [line.plain for line in lines] == ["  one two three"]
+    assert [line.plain for line in paragraph("one two three four five", 24, first="  ", indent=4)] == [
+        "  one two three four",
+        "    five",
+    ]
+
+
+@pytest.mark.parametrize("markup", ["[bold]x[/]", "[link=http://x]y[/link]", ":smile:"])
+def test_markup_is_text(markup: str) -> None:
+    assert text(markup).plain == markup
+    assert not text(markup).spans

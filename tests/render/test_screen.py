@@ -1,0 +1,154 @@
+"""The screens: never wider than the terminal, the first one never longer than 40 lines, and all that matters on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedx.cli.target import find_target
+from kschedx.errors import InputError
+from kschedx.explain.explanation import Explanation
+from kschedx.explain.run import explain_pod
+from kschedx.loading import load
+from kschedx.render.screen import MOST_LINES, why
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+
+STORIES = sorted((Path(__file__).parent.parent.parent / "fixtures").glob("*/pod.yaml"))
+
+
+def explained(*objects: Manifest, name: str = "default/new") -> Explanation:
+    return explain_pod(Snapshot.from_objects(list(objects)), name)
+
+
+def plain(explanation: Explanation, width: int = 100, *, wide: bool = False) -> list[str]:
+    return [line.plain for line in why(explanation, width=width, wide=wide)]
+
+
+def asking(cpu: str = "1", **spec: object) -> Manifest:
+    made = pod("new")
+    made["spec"] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
+    return made
+
+
+def story(path: Path) -> Explanation:
+    configuration = path.parent / "scheduler.yaml"
+    config = yaml.safe_load(configuration.read_text(encoding="utf-8")) if configuration.exists() else None
+    cluster = load([str(next(path.parent.glob("cluster*")))])
+    return explain_pod(cluster, find_target(cluster, str(path), None, check=lambda manifest: manifest), config=config)
+
+
+@pytest.mark.parametrize("path", STORIES, ids=[path.parent.name for path in STORIES])
+def test_stories_fit_their_screens(path: Path) -> None:
+    explanation = story(path)
+    for width in (80, 100):
+        first = why(explanation, width=width)
+        assert len(first) <= MOST_LINES
+        for lines in (first, why(explanation, width=width, all_nodes=True)):
+            assert all(line.cell_len <= width for line in lines)
+    assert len(why(explanation, width=80, wide=True)) > len(why(explanation, width=80)) // 2
+    for name in explanation.cycle.all_nodes.names:
+        assert why(explanation, width=80, nodes=[name])[0].plain.startswith(f"{name}:")
+
+
+def test_the_event_is_quoted_once_and_whole() -> None:
+    explanation = explained(node("n", taints=["a=b:NoSchedule"]), asking())
+    screen = " ".join(" ".join(plain(explanation, 80)).split())
+    assert screen.count(explanation.message) == 1
+
+
+def test_both_sides_of_the_inequality_on_the_first_screen() -> None:
+    full = pod("full", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "3500m"}}}])
+    screen = plain(explained(node("n", allocatable={"cpu": "4", "pods": "9"}), full, asking("2")))
+    assert "n ✗ NodeResourcesFit · insufficient cpu, short by 1500m" in screen
+    assert "  asks      2000m by main" in screen
+    assert "  offers     500m = 4000m allocatable - 3500m requested by 1 pod" in screen
+    assert "  held by   3500m default/full (priority 0)" in screen
+
+
+def test_groups_count_their_nodes() -> None:
+    screen = plain(explained(*(node(f"n{i}", taints=["a=b:NoSchedule"]) for i in range(1200)), asking()))
+    assert any(line.startswith("n0 ✗ TaintToleration") and line.endswith("(1,200 nodes)") for line in screen)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["500m", "1", "8"]),
+            st.lists(st.sampled_from(["a=b:NoSchedule", "c:NoExecute", "d:PreferNoSchedule"]), max_size=2, unique=True),
+            st.text("x名[]\x1b\u202e", min_size=1, max_size=250),
+        ),
+        max_size=30,
+    ),
+    st.integers(60, 120),
+    st.integers(0, 20),
+)
+def test_any_cluster_fits_the_first_screen(nodes: list[tuple[str, list[str], str]], width: int, priority: int) -> None:
+    objects = [
+        node(f"n{i}{name}", allocatable={"cpu": cpu, "pods": "9"}, taints=taints)
+        for i, (cpu, taints, name) in enumerate(nodes)
+    ]
+    busy = [
+        pod(f"p{i}", on=f"n{i}{name}", containers=[{"name": "c", "resources": {"requests": {"cpu": "500m"}}}])
+        for i, (_, _, name) in enumerate(nodes)
+    ]
+    lines = why(explained(*objects, *busy, asking("2", priority=priority)), width=width)
+    assert len(lines) <= MOST_LINES
+    assert all(line.cell_len <= width for line in lines)
+    assert not any(mark in line.plain for line in lines for mark in "\x1b\u202e")
+
+
+def test_a_winner_is_told_with_its_margin() -> None:
+    busy = pod("busy", on="b", containers=[{"name": "c", "resources": {"requests": {"cpu": "32"}}}])
+    screen = plain(explained(node("a"), node("b"), busy, asking()))
+    assert screen[0] == "✓ default/new goes to a"
+    assert "ahead of b" in screen[1]
+
+
+def test_a_tie_is_never_settled() -> None:
+    screen = plain(explained(node("a"), node("b"), asking()))
+    assert screen[0] == "✓ default/new goes to one of 2 nodes that share the highest total, at random: a, b"
+
+
+def test_a_gated_pod_is_told_what_would_follow() -> None:
+    gated = plain(explained(node("a"), asking(schedulingGates=[{"name": "wait"}])))
+    assert gated[0].startswith("‖ default/new is gated, held back by scheduling gate wait; without that it goes to a")
+
+
+def test_preemption_names_its_victims() -> None:
+    cheap = pod("cheap", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "4"}}}])
+    screen = plain(explained(node("n", allocatable={"cpu": "4", "pods": "9"}), cheap, asking("2", priority=9)))
+    assert "preemption would make room on n" in screen[0]
+    assert any(line.endswith("evicts    default/cheap (priority 0)") for line in screen)
+
+
+def test_an_empty_cluster() -> None:
+    assert plain(explained(asking()))[0] == "✗ default/new cannot be scheduled: the cluster has no nodes"
+
+
+def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
+    tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
+    screen = plain(explained(tainted, asking("2")), wide=True)
+    header = next(line.split() for line in screen if line.split()[:1] == ["node"])
+    row = next(line.split() for line in screen if line.split()[:1] == ["n"] and line.split()[-1] == "TaintToleration")
+    marks = dict(zip(header, row, strict=True))
+    assert (marks["TT"], marks["NRF"], marks["NU"]) == ("✗", "✗", "✓")
+
+
+def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
+    tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
+    explanation = explained(tainted, node("other"), asking("2"))
+    told = [line.plain for line in why(explanation, width=100, nodes=["n"])]
+    assert told[0] == "n: default/new does not fit: 2 plugins reject it"
+    assert "  ✗ TaintToleration (the verdict) · untolerated taint a=b:NoSchedule" in told
+    assert "  ✗ NodeResourcesFit · insufficient cpu, short by 1, more than the whole node has" in told
+
+
+def test_an_unknown_node_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match='did you mean "node-1"'):
+        why(explained(node("node-1"), asking()), width=100, nodes=["node-l"])

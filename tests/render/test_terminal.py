@@ -1,0 +1,56 @@
+"""Colour as kubectl decides it; text goes out as it is."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from kschedx.render.layout import text
+from kschedx.render.terminal import console, wants_colour, width_of, write
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environment", "expected"),
+    [
+        (True, {"TERM": "xterm-256color"}, True),
+        (True, {"TERM": "dumb"}, False),
+        (True, {}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (False, {"TERM": "xterm"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": "0"}, False),
+        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colour(is_terminal: bool, environment: dict[str, str], expected: bool) -> None:
+    assert wants_colour(is_terminal, environment) is expected
+
+
+@pytest.mark.parametrize(("columns", "expected"), [("80", 80), ("", 100), ("many", 100), ("10", 60)])
+def test_width_of_a_pipe(columns: str, expected: int) -> None:
+    assert width_of(io.StringIO(), {"COLUMNS": columns}) == expected
+
+
+def test_long_lines_and_markup_pass_unchanged() -> None:
+    stream = io.StringIO()
+    content = "[red]" + "x" * 300 + "[/] :smile: http://example.com 12"
+    write([text(content)], console(stream, {}))
+    assert stream.getvalue() == content + "\n"
+
+
+def test_colour_is_only_an_addition() -> None:
+    plain, coloured = io.StringIO(), io.StringIO()
+    write([text("✗ no", "bold red")], console(plain, {}))
+    write([text("✗ no", "bold red")], console(coloured, {"FORCE_COLOR": "1"}))
+    assert plain.getvalue() == "✗ no\n"
+    assert "✗" in coloured.getvalue()
+    assert "\x1b[" in coloured.getvalue()
+
+
+def test_a_stream_without_our_marks() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
+    write([text("✗ Plugin · ü")], console(stream, {}))
+    stream.flush()
+    assert stream.buffer.getvalue() == b"x Plugin - \\xfc\n"

@@ -1,0 +1,54 @@
+"""Amounts on both sides of an inequality are written in one unit, and the sums can be checked by eye."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.render.units import amount, balance, count, listed
+
+GI, MI, KI = 2**30, 2**20, 2**10
+
+
+@pytest.mark.parametrize(
+    ("resource", "asks", "allocatable", "used", "expected"),
+    [
+        ("cpu", 2000, 8000, 7650, ("2000m", "350m", "8000m", "7650m", "1650m")),
+        ("cpu", 2000, 8000, 7000, ("2", "1", "8", "7", "1")),
+        ("memory", 4 * GI, 16 * GI, 14 * GI, ("4Gi", "2Gi", "16Gi", "14Gi", "2Gi")),
+        ("memory", 4 * GI, 15075324 * KI, 11 * GI, ("4096Mi", "3457Mi", "14721Mi", "11264Mi", "639Mi")),
+        ("nvidia.com/gpu", 2, 0, 0, ("2", "0", "0", "0", "2")),
+    ],
+)
+def test_one_unit(resource: str, asks: int, allocatable: int, used: int, expected: tuple[str, ...]) -> None:
+    told = balance(resource, asks=asks, allocatable=allocatable, used=used)
+    assert (told.asks, told.offers, told.allocatable, told.used, told.short_by) == expected
+
+
+@given(st.integers(1, 2**43), st.integers(0, 2**43), st.integers(0, 2**43))
+def test_rounded_sums_close_and_never_look_as_if_it_fitted(asks: int, allocatable: int, used: int) -> None:
+    told = balance("memory", asks=asks, allocatable=allocatable, used=used)
+    if told.rounded:
+        numbers = [int(text.removesuffix("Mi")) for text in (told.asks, told.offers, told.allocatable, told.used)]
+        assert numbers[1] == numbers[2] - numbers[3]
+        assert int(told.short_by.removesuffix("Mi")) == numbers[0] - numbers[1]
+        assert (numbers[0] > numbers[1]) or asks <= allocatable - used
+
+
+def test_further_amounts_keep_the_unit() -> None:
+    told = balance("cpu", asks=2250, allocatable=7910, used=6260)
+    assert told.alike("cpu", (3000, 110)) == ("3000m", "110m")
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes"), (1640, "1,640 nodes")])
+def test_counts(number: int, text: str) -> None:
+    assert count(number, "node") == text
+
+
+def test_lists_count_what_they_leave_out() -> None:
+    assert listed(["a", "b"], 3) == "a, b"
+    assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert listed(["a"], 5, 1200) == "a and 1,199 more"
+    assert listed(["a", "b"], 3, conjunction="or") == "a or b"
+    assert amount("memory", 512 * MI) == "512Mi"

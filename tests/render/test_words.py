@@ -1,0 +1,166 @@
+"""Every finding has words: a headline with the number in it, and facts whose arithmetic closes."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from kschedx import findings
+from kschedx.findings import (
+    ClaimFacts,
+    ClaimUnbound,
+    DomainCount,
+    ExistingAntiAffinityConflict,
+    Finding,
+    HostPortConflict,
+    InsufficientResource,
+    NodeAffinityMismatch,
+    RequirementMatch,
+    TermMatch,
+    TooManyPods,
+    TopologySpreadSkew,
+    UntoleratedTaint,
+    VolumeLimitExceeded,
+)
+from kschedx.render.events import TEXTS, parse
+from kschedx.render.reasons import REASONS
+from kschedx.render.words import describe, headline
+
+ZONE = RequirementMatch(key="zone", operator="In", values=("eu-1a", "eu-1b"), actual="eu-1a", matched=True)
+DISK = RequirementMatch(key="acme.io/disk", operator="In", values=("nvme",), actual="ssd", matched=False)
+SKEW = TopologySpreadSkew(
+    constraint=0,
+    topology_key="topology.kubernetes.io/zone",
+    domain="eu-1a",
+    matching=6,
+    itself=1,
+    minimum=4,
+    max_skew=1,
+    domains=(
+        DomainCount(domain="eu-1a", matching=6),
+        DomainCount(domain="eu-1b", matching=4),
+        DomainCount(domain="eu-1c", matching=4),
+    ),
+    domain_count=3,
+)
+CPU = InsufficientResource(resource="cpu", requested=2000, used=7650, allocatable=8000, unit="m")
+CLAIM = ClaimFacts(
+    claim="shop/data-web-0", storage_class="fast", requested=2**30, access_modes=("ReadWriteOnce",), volume_mode=""
+)
+
+
+def facts(finding: Finding) -> list[str]:
+    return [f"{fact.label}: {' · '.join(fact.items)}" for fact in describe(finding).facts]
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        (CPU, "insufficient cpu, short by 1650m"),
+        (
+            InsufficientResource(resource="cpu", requested=64000, used=100, allocatable=31850, unit="m"),
+            "insufficient cpu, short by 32250m, more than the whole node has",
+        ),
+        (TooManyPods(pods=110, allowed=110), "too many pods, 110 of 110 are there"),
+        (
+            UntoleratedTaint(key="dedicated", value="gpu", effect="NoSchedule"),
+            "untolerated taint dedicated=gpu:NoSchedule",
+        ),
+        (UntoleratedTaint(key="spot", value="", effect="NoExecute"), "untolerated taint spot:NoExecute"),
+        (SKEW, "skew 3 > maxSkew 1"),
+        (
+            NodeAffinityMismatch(source="nodeAffinity", terms=(TermMatch(index=0, requirements=(ZONE, DISK)),) * 2),
+            "none of 2 required terms matches",
+        ),
+        (
+            HostPortConflict(port=443, protocol="TCP", host_ip="", holder="web/nginx", holder_host_ip="127.0.0.1"),
+            "host port 443/TCP is taken by web/nginx",
+        ),
+        (
+            ExistingAntiAffinityConflict(
+                pods=("cache/redis-2",),
+                pod_count=1,
+                term=0,
+                topology_key="kubernetes.io/hostname",
+                domain="node-09",
+                selector="app=web",
+                matched_labels=("app=web",),
+            ),
+            "cache/redis-2 keeps this pod away",
+        ),
+        (
+            ClaimUnbound(claim=CLAIM, cause="immediate", provisioner="", persistent_volume=""),
+            "claim shop/data-web-0 is not bound",
+        ),
+        (
+            VolumeLimitExceeded(driver="d", attached=4, limit=4, volumes=("a",), holders=()),
+            "too many volumes, 5 > limit 4",
+        ),
+    ],
+)
+def test_headlines(finding: Finding, expected: str) -> None:
+    assert headline(finding) == expected
+
+
+def test_both_sides_of_the_inequality() -> None:
+    assert facts(CPU) == ["asks: 2000m", "offers:  350m = 8000m allocatable - 7650m requested"]
+
+
+def test_the_spread_rule_closes() -> None:
+    [rule] = describe(SKEW).facts
+    assert rule.items == (
+        "6 matching + 1 this pod - 4 minimum = 3",
+        "eu-1a 6, eu-1b 4, eu-1c 4",
+        "constraint 1, per topology.kubernetes.io/zone",
+    )
+
+
+def test_the_nearest_term_is_told_expression_by_expression() -> None:
+    finding = NodeAffinityMismatch(source="nodeAffinity", terms=(TermMatch(index=0, requirements=(ZONE, DISK)),))
+    assert facts(finding) == [
+        'term: zone In [eu-1a, eu-1b] ✓ eu-1a · acme.io/disk In [nvme] ✗ the node has "ssd" · one expression away'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("differs", "told"),
+    [
+        ("value", 'toleration 3 is for dedicated=cpu: its value is not "gpu"'),
+        ("effect", "toleration 3 is for dedicated=cpu: its effect is not NoSchedule"),
+        (
+            "value and effect",
+            'toleration 3 is for dedicated=cpu: its value is not "gpu" and its effect is not NoSchedule',
+        ),
+        ("operator", "toleration 3 is for dedicated=cpu: its operator differs"),
+    ],
+)
+def test_the_nearest_toleration(differs: str, told: str) -> None:
+    finding = UntoleratedTaint(
+        key="dedicated",
+        value="gpu",
+        effect="NoSchedule",
+        nearest_toleration=2,
+        nearest_text="dedicated=cpu",
+        nearest_differs=differs,
+    )
+    assert facts(finding) == [f"nearest: {told}"]
+
+
+def test_every_finding_is_explained() -> None:
+    ids = {kind.reason for kind in typing.get_args(findings.Finding)}
+    assert ids <= REASONS.keys()
+
+
+def test_every_explanation_is_asked_for_by_something() -> None:
+    ids = {kind.reason for kind in typing.get_args(findings.Finding)}
+    assert REASONS.keys() <= ids | {reason for _, reason in TEXTS}
+    assert {reason for _, reason in TEXTS if reason} <= REASONS.keys()
+
+
+def test_explanations_are_sentences() -> None:
+    for reason in REASONS.values():
+        assert reason.means.endswith(".")
+        assert reason.arises.endswith(".")
+        assert not any(fix.endswith(".") for fix in reason.fixes)
+        assert parse(reason.means).nodes is None

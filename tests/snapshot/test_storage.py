@@ -1,0 +1,94 @@
+"""Storage objects on their way into a snapshot."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.errors import InputError
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest
+from tests.storage_builders import attachment, capacity, claim, csi_driver, csi_node, storage_class, volume
+
+
+def default(
+    name: str, created: str | None = None, key: str = "storageclass.kubernetes.io/is-default-class"
+) -> Manifest:
+    stamp = {} if created is None else {"creationTimestamp": created}
+    return storage_class(name, metadata={"name": name, "annotations": {key: "true"}, **stamp})
+
+
+def test_every_kind_is_kept_by_name() -> None:
+    storage = Snapshot.from_objects([
+        volume("pv"), claim("data"), storage_class("fast"), csi_node("n"), csi_driver("d"), capacity("c", "1Gi"),
+        attachment("a", "pv", "n"),
+    ]).storage  # fmt: skip
+    assert list(storage.volumes) == ["pv"]
+    assert list(storage.claims) == ["default/data"]
+    assert list(storage.classes) == ["fast"]
+    assert list(storage.csi_nodes) == ["n"]
+    assert list(storage.csi_drivers) == ["d"]
+    assert [one.key for one in storage.capacities] == ["kube-system/c"]
+    assert [one.spec.node_name for one in storage.attachments] == ["n"]
+
+
+def test_a_claim_without_a_namespace_is_in_default() -> None:
+    manifest = claim("data")
+    metadata = manifest["metadata"]
+    assert isinstance(metadata, dict)
+    del metadata["namespace"]
+    for objects in ([manifest], [manifest, storage_class()]):  # read in bulk, and one by one
+        found = Snapshot.from_objects(objects).storage.claims["default/data"]
+        assert found.key == "default/data"
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        ([], ""),
+        ([storage_class("plain")], ""),
+        ([default("one")], "one"),
+        ([default("old", "2020-01-01T00:00:00Z"), default("new", "2026-01-01T00:00:00Z")], "new"),
+        ([default("b", "2026-01-01T00:00:00Z"), default("a", "2026-01-01T00:00:00Z")], "a"),
+        ([default("undated"), default("dated", "2020-01-01T00:00:00Z")], "dated"),
+        ([default("beta", key="storageclass.beta.kubernetes.io/is-default-class")], "beta"),
+    ],
+)
+def test_the_default_class(classes: list[Manifest], expected: str) -> None:
+    claims = [claim("none", storage_class=None), claim("empty", storage_class=""), claim("named", storage_class="x")]
+    found = Snapshot.from_objects([*classes, *claims]).storage.claims
+    assert found["default/none"].storage_class == expected
+    assert found["default/empty"].storage_class == ""
+    assert found["default/named"].storage_class == "x"
+
+
+def test_what_the_api_server_fills_in() -> None:
+    bare: list[Manifest] = [
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": None, "status": None},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}},
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "x"}, "provisioner": "p"},
+    ]
+    storage = Snapshot.from_objects(bare).storage
+    assert storage.volumes["pv"].status.phase == storage.claims["default/data"].status.phase == "Pending"
+    assert storage.volumes["pv"].spec.volume_mode == storage.claims["default/data"].spec.volume_mode == "Filesystem"
+    assert not storage.classes["x"].waits_for_first_consumer
+
+
+@pytest.mark.parametrize(
+    ("manifest", "place"),
+    [
+        (volume("pv", size="10 GB"), "PersistentVolume pv: spec.capacity[storage]"),
+        (claim("data", size="much"), "PersistentVolumeClaim default/data: spec.resources.requests[storage]"),
+        (capacity("c", "1Zi"), "CSIStorageCapacity kube-system/c: capacity"),
+        (capacity("c", "1Gi", maximumVolumeSize="x"), "CSIStorageCapacity kube-system/c: maximumVolumeSize"),
+        (volume("pv", accessModes="ReadWriteOnce"), "PersistentVolume pv: spec.accessModes"),
+    ],
+)
+def test_what_cannot_be_read_is_placed(manifest: Manifest, place: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Snapshot.from_objects([manifest])
+    assert str(caught.value).startswith(f"document 1: {place}: ")
+
+
+def test_two_of_a_name() -> None:
+    with pytest.raises(InputError, match="there is already one of this name"):
+        Snapshot.from_objects([volume("pv"), volume("pv")])
