@@ -72,6 +72,7 @@ def diff_profiles(
     ] = None,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.api.label_query import parse_label_query
     from kschedx.errors import InputError
     from kschedx.explain.profile_changes import changes
 
@@ -93,7 +94,12 @@ def diff_profiles(
     pair = _pair(snapshot, before, after, check=not ignore_orphans)
     if target:
         return _one(pair, found, target, namespace, output, in_detail=pod is not None)
-    rows, left_out = _rows(pair, namespace, selector, all_pending=all_pending, all_running=all_running)
+    rows, left_out = pair.choose(
+        namespace=namespace,
+        labels=None if selector is None else parse_label_query(selector),
+        pending=all_pending,
+        running=all_running,
+    )
     summary = _compare(pair, rows, left_out, jobs)
     _print(before, after, found, summary, output)
     if summary.differences:
@@ -193,34 +199,6 @@ def _pods(pair: Pair, target: str, namespace: str | None) -> tuple[Pod, Pod]:
             hint=f"they have {', '.join(known)}",
         )
     return first, second
-
-
-def _rows(
-    pair: Pair, namespace: str | None, selector: str | None, *, all_pending: bool, all_running: bool
-) -> tuple[list[int], dict[str, int]]:
-    """The pods that were asked for, and why some of them are not compared."""
-    import numpy as np
-
-    from kschedx.api.label_query import parse_label_query
-
-    pods = pair.snapshot.pods
-    pending = np.zeros(len(pods), dtype=np.bool_)
-    pending[list(pods.pending)] = True
-    running = pods.node >= 0
-    either = all_pending or all_running
-    wanted = (pending & (all_pending or not either)) | (running & (all_running or not either))
-    if namespace is not None:
-        wanted &= pods.namespaces.where(lambda name: name == namespace)
-    if selector is not None:
-        wanted &= pods.labels.where(parse_label_query(selector).matches)
-    of_kubelet = pods.owners.where(lambda owners: any(owner.kind == "Node" for owner in owners))
-    unknown = ~pods.specs.where(lambda spec: pair.knows(spec.scheduler_name))
-    left_out = {
-        "static pods, which a kubelet starts itself": int(np.count_nonzero(wanted & of_kubelet)),
-        "pods of other schedulers": int(np.count_nonzero(wanted & unknown & ~of_kubelet)),
-    }
-    rows = np.flatnonzero(wanted & ~of_kubelet & ~unknown).tolist()
-    return rows, {why: count for why, count in left_out.items() if count}
 
 
 def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | None) -> Summary:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 
+from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
 from kschedx.explain.comparison import Difference, compare
 from kschedx.explain.run import as_if_new
@@ -17,11 +21,18 @@ from kschedx.framework.schedule import schedule
 from kschedx.releases import Release, resolve
 from kschedx.snapshot.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from kschedx.pre_framework.scheduler import PredicateScheduler
+
+OF_KUBELET = "static pods, which a kubelet starts itself"
+OF_OTHERS = "pods of other schedulers"
+
 
 class Setup(Struct, frozen=True, kw_only=True):
     """One side of a comparison: a release, and the profiles of a configuration."""
 
     name: str
+    config: Mapping[str, object] | None
     release: Release
     scheduler: SchedulerConfig
 
@@ -35,8 +46,11 @@ class Setup(Struct, frozen=True, kw_only=True):
     ) -> Setup:
         """Raises `ConfigError` for what kube-scheduler would refuse."""
         release = resolve(kube_version, feature_gates)
-        extra = third_party_points() if config else None
-        return cls(name=name, release=release, scheduler=load_profiles(config, release, extra_plugins=extra))
+        if release.has_framework:
+            scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
+        else:
+            scheduler = _before_framework(config, release, Snapshot.from_objects(())).config
+        return cls(name=name, config=config, release=release, scheduler=scheduler)
 
     def profile(self, scheduler_name: str) -> Profile | None:
         """The profile for a pod's `spec.schedulerName`.
@@ -53,46 +67,116 @@ class Setup(Struct, frozen=True, kw_only=True):
         return frozenset(profile.scheduler_name for profile in self.scheduler.profiles)
 
 
-class Pair(Struct, frozen=True, kw_only=True):
+class Pair:
     """A snapshot and the two setups that are tried on it."""
 
-    snapshot: Snapshot
-    before: Setup
-    after: Setup
+    def __init__(self, snapshot: Snapshot, before: Setup, after: Setup) -> None:
+        self.snapshot = snapshot
+        self.before = before
+        self.after = after
 
     def prepare(self) -> None:
         """Work out what all pods share, before processes are forked."""
-        for setup in (self.before, self.after):
-            self.snapshot.nodes(request_options(setup.release))
-        pods = self.snapshot.pods
-        if len(pods):
-            pods.on_node(0)
-        _ = pods.rows, pods.nominated, pods.priorities
+        for runner in self._runners:
+            runner.prepare()
 
     def knows(self, scheduler_name: str) -> bool:
         """Whether the pods of this scheduler are scheduled on either side."""
         names = self.before.scheduler_names | self.after.scheduler_names
-        return scheduler_name in names and None not in (
-            self.before.profile(scheduler_name),
-            self.after.profile(scheduler_name),
-        )
+        sides = (self.before.profile(scheduler_name), self.after.profile(scheduler_name))
+        return scheduler_name in names and None not in sides
 
     def stories(self, pod: Pod, later: Pod | None = None) -> tuple[Story, Story]:
         """The pod as if it were scheduled now, on both sides. Raises `UndecidableError`.
 
         `later` is the pod for the second side, where that is not the same.
         """
-        snapshot, target = as_if_new(self.snapshot, pod)
-        first = _story(snapshot, target, self.before)
-        if later is not None and later is not pod:
-            snapshot, target = as_if_new(self.snapshot, later)
-        return first, _story(snapshot, target, self.after)
+        first, second = self._runners
+        alone = as_if_new(self.snapshot, pod)
+        return first.story(pod, *alone), second.story(
+            *((pod, *alone) if later is None else (later, *as_if_new(self.snapshot, later)))
+        )
 
     def difference(self, pod: Pod) -> Difference | None:
         return compare(*self.stories(pod))
 
+    @cached_property
+    def _runners(self) -> tuple[_Runner, _Runner]:
+        first, second = (
+            (_Runner if setup.release.has_framework else _OldRunner)(setup, self.snapshot)
+            for setup in (self.before, self.after)
+        )
+        return first, second
 
-def _story(snapshot: Snapshot, pod: Pod, setup: Setup) -> Story:
-    profile = setup.profile(pod.spec.scheduler_name)
-    assert profile is not None, "asked for a pod of another scheduler"
-    return Story.of(schedule(Framework(profile, setup.scheduler, snapshot, setup.release), pod))
+    # --- which pods
+
+    def choose(
+        self, *, namespace: str | None = None, labels: Selector | None = None, pending: bool, running: bool
+    ) -> tuple[list[int], dict[str, int]]:
+        """Rows of the pods that are asked for, and why others of them cannot be compared, with their number.
+
+        With neither `pending` nor `running` it is both.
+        """
+        pods = self.snapshot.pods
+        waits = np.zeros(len(pods), dtype=np.bool_)
+        waits[list(pods.pending)] = True
+        either = pending or running
+        wanted = (waits & (pending or not either)) | ((pods.node >= 0) & (running or not either))
+        if namespace is not None:
+            wanted &= pods.namespaces.where(lambda name: name == namespace)
+        if labels is not None:
+            wanted &= pods.labels.where(labels.matches)
+        of_kubelet = pods.owners.where(lambda owners: any(owner.kind == "Node" for owner in owners))
+        of_others = ~pods.specs.where(lambda spec: self.knows(spec.scheduler_name)) & ~of_kubelet
+        left_out = {
+            why: count
+            for why, mask in ((OF_KUBELET, of_kubelet), (OF_OTHERS, of_others))
+            if (count := int(np.count_nonzero(wanted & mask)))
+        }
+        return np.flatnonzero(wanted & ~of_kubelet & ~of_others).tolist(), left_out
+
+
+class _Runner:
+    """One side on the snapshot."""
+
+    def __init__(self, setup: Setup, snapshot: Snapshot) -> None:
+        self._setup = setup
+        self._snapshot = snapshot
+
+    def prepare(self) -> None:
+        self._snapshot.nodes(request_options(self._setup.release))
+        pods = self._snapshot.pods
+        if len(self._snapshot.cluster.nodes):
+            pods.on_node(0)
+        _ = pods.rows, pods.nominated, pods.priorities
+
+    def story(self, pod: Pod, alone: Snapshot, target: Pod) -> Story:
+        """`alone` is the snapshot without the pod, `target` the pod bound to no node."""
+        profile = self._setup.profile(pod.spec.scheduler_name)
+        assert profile is not None, "asked for a pod of another scheduler"
+        framework = Framework(profile, self._setup.scheduler, alone, self._setup.release)
+        return Story.of(schedule(framework, target))
+
+
+class _OldRunner(_Runner):
+    """A scheduler of predicates and priorities: it reads the cluster as it was stored in its time."""
+
+    @cached_property
+    def _base(self) -> PredicateScheduler:
+        return _before_framework(self._setup.config, self._setup.release, self._snapshot)
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._base.snapshot.nodes(request_options(self._setup.release))
+
+    def story(self, pod: Pod, alone: Snapshot, target: Pod) -> Story:
+        from kschedx.pre_framework.schedule import schedule_with_predicates
+
+        stored, _ = as_if_new(self._base.snapshot, pod)
+        return Story.of(schedule_with_predicates(self._base.on(stored), target))
+
+
+def _before_framework(config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> PredicateScheduler:
+    from kschedx.pre_framework.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
+
+    return PredicateScheduler.of(config, release, snapshot)

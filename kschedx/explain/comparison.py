@@ -56,7 +56,7 @@ class Side(Struct, frozen=True, kw_only=True):
             total=story.total,
             margin=story.margin,
             runner_up="" if behind is None else story.nodes[behind],
-            feasible=int(np.count_nonzero(story.fits)),
+            feasible=story.feasible,
             message=story.message,
             preemptions=story.preemptions[:SHOWN_NODES],
         )

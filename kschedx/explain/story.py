@@ -75,6 +75,15 @@ class Story(Struct, frozen=True, kw_only=True):
         fits: BoolArray = self.verdicts == FITS
         return fits
 
+    @property
+    def feasible(self) -> int:
+        """How many nodes fit."""
+        return int(np.count_nonzero(self.fits))
+
+    def nodes_of(self, rejection: int) -> tuple[str, ...]:
+        """The nodes that are rejected so; an index into `rejections`."""
+        return tuple(self.nodes[row] for row in np.flatnonzero(self.verdicts == rejection).tolist())
+
     def row(self, node: str) -> int:
         return self.nodes.index(node)
 

@@ -162,7 +162,10 @@ def _errors(document: PolicyDocument, era: Era) -> Iterator[ConfigError]:
     yield from _extender_errors(document)
     weight = document.hard_pod_affinity_symmetric_weight
     if era.reads_policy_settings and not 0 <= weight <= 100:
-        yield refuse("hardPodAffinitySymmetricWeight", f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100")
+        yield refuse(
+            "hardPodAffinitySymmetricWeight",
+            f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100",
+        )
 
 
 def _extender_errors(document: PolicyDocument) -> Iterator[ConfigError]:
@@ -217,9 +220,7 @@ def _predicate(written: PredicatePolicy, path: str, era: Era) -> tuple[type[Pred
     return (CheckServiceAffinity, affinity) if affinity is not None else (CheckNodeLabelPresence, presence)
 
 
-def _priorities(
-    document: PolicyDocument, era: Era
-) -> tuple[dict[str, tuple[type[Priority], object]], dict[str, int]]:
+def _priorities(document: PolicyDocument, era: Era) -> tuple[dict[str, tuple[type[Priority], object]], dict[str, int]]:
     """In the order of their names."""
     chosen: dict[str, tuple[type[Priority], object]] = {}
     weights: dict[str, int] = {}
@@ -239,7 +240,9 @@ def _priority(written: PriorityPolicy, path: str, era: Era) -> tuple[type[Priori
         raise refuse(f"{path}.argument", 'unknown field "requestedToCapacityRatioArguments"')
     given = [one for one in (argument.service_anti_affinity, argument.label_preference, shape) if one is not None]
     if len(given) != 1:
-        known = "serviceAntiAffinity, labelPreference" + (", requestedToCapacityRatioArguments" * era.has_ratio_argument)
+        known = "serviceAntiAffinity, labelPreference" + (
+            ", requestedToCapacityRatioArguments" * era.has_ratio_argument
+        )
         raise refuse(f"{path}.argument", f"expected exactly one of {known}")
     if shape is not None:
         for error in _shape_errors(shape, f"{path}.argument.requestedToCapacityRatioArguments.shape"):

@@ -121,9 +121,7 @@ def _candidate(nodes: NodeTable, index: int, potential: PotentialVictims, evicte
     )
 
 
-def _potential_victims(
-    nodes: NodeTable, priority: int, budgets: Sequence[PodDisruptionBudget]
-) -> PotentialVictims:
+def _potential_victims(nodes: NodeTable, priority: int, budgets: Sequence[PodDisruptionBudget]) -> PotentialVictims:
     """The pods of lower priority: those whose budget is used up first, then the others, each the most important first."""
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)

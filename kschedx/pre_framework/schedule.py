@@ -93,9 +93,7 @@ def _reasons(outcome: FilterOutcome) -> Iterator[str]:
         yield from outcome.status(row).reasons
 
 
-def _prioritize(
-    scheduler: PredicateScheduler, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable
-) -> Cycle:
+def _prioritize(scheduler: PredicateScheduler, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
     scores = scheduler.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
         if len(feasible) > 1 or scheduler.era.scores_single_node:

@@ -172,10 +172,17 @@ def era(release: Release) -> Era:
         priorities={**PRIORITIES, **extra},
         default_predicates=tuple(name for name in ORDER if name in predicates and name not in NOT_BY_DEFAULT),
         default_priorities={**DEFAULT_PRIORITIES, **dict.fromkeys(extra, 1)},
-        mandatory_predicates=("CheckNodeUnschedulable", "PodToleratesNodeTaints") if by_taints else ("CheckNodeCondition",),
+        mandatory_predicates=("CheckNodeUnschedulable", "PodToleratesNodeTaints")
+        if by_taints
+        else ("CheckNodeCondition",),
         order=ORDER,
         schema=Schema(
-            counts_every_resource=True, reads_node_fields=True, reads_port_details=True, knows_shared_iscsi=True
+            counts_every_resource=True,
+            reads_init_containers=True,
+            counts_finished_pods=True,
+            reads_node_fields=True,
+            reads_port_details=True,
+            knows_shared_iscsi=True,
         ),
         texts=TEXTS,
         fills_in_lists=True,

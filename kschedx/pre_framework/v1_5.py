@@ -121,7 +121,12 @@ def era(release: Release) -> Era:
         mandatory_predicates=(),
         order=None,
         schema=Schema(
-            counts_every_resource=False, reads_node_fields=False, reads_port_details=False, knows_shared_iscsi=False
+            counts_every_resource=False,
+            reads_init_containers=False,
+            counts_finished_pods=False,
+            reads_node_fields=False,
+            reads_port_details=False,
+            knows_shared_iscsi=False,
         ),
         texts=TEXTS,
         fills_in_lists=False,

@@ -94,6 +94,9 @@ class Behaviour(DatedFacts):
     """NodeVolumeLimits counts what VolumeAttachments have attached to the node beside its pods' volumes."""
     allocatable_limits_volumes: bool = up_to("1.31")
     """NodeVolumeLimits takes a limit also from the node's allocatable `attachable-volumes-csi-*`."""
+    csi_nodes_name_migrated_plugins: bool = up_to("1.35")
+    """NodeVolumeLimits counts an in-tree volume only on nodes whose CSINode lists its plugin as migrated; later on every
+    node that has a CSINode."""
     missing_claim_is_unresolvable: bool = since("1.30")
     """NodeVolumeLimits: a claim that does not exist rejects the pod; before, it is an internal error."""
     provisioned_volumes_are_scored: bool = since("1.33")

@@ -74,7 +74,9 @@ def _changes(changes: Sequence[Change], width: int, everything: bool) -> list[Te
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
     room = max(width - sum(size) - 6, 24)
     lines = [text("configuration", BOLD)]
-    lines += columns([(place, subject, ended(told, room)) for place, subject, told in shown], indent=2)
+    lines += columns(
+        [(place, subject, told if everything else ended(told, room)) for place, subject, told in shown], indent=2
+    )
     if len(rows) > len(shown):
         lines.append(text(f"  {count(len(rows) - len(shown), 'more change')}: -o wide shows all", DIM))
     return lines

@@ -124,6 +124,7 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
             told = f"{before.feasible:,} {ARROW} {after.feasible:,} nodes fit"
             nodes = _nodes(after if difference.effect is Effect.STARTS else before)
             goes = f", {'now' if difference.effect is Effect.STARTS else 'before'} on {nodes}" if nodes else ""
+            goes = f", still on {_nodes(after)}" if difference.effect is Effect.FITS else goes
             message = (f"event: {after.message}",) if difference.effect is Effect.STOPS and after.message else ()
             return told + goes, (*_shifts(difference), *message)
         case Effect.OUTCOME:

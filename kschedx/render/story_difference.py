@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
 from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
@@ -117,7 +116,7 @@ def _row(label: str, sides: Iterable[str]) -> Row:
 
 
 def _fits(story: Story) -> str:
-    return f"{int(np.count_nonzero(story.fits)):,} of {count(len(story.nodes), 'node')}"
+    return f"{story.feasible:,} of {count(len(story.nodes), 'node')}"
 
 
 def _preemption(story: Story) -> str:
@@ -139,7 +138,7 @@ def _rejections(before: Story, after: Story) -> Iterator[Row]:
 def _by_reason(story: Story) -> dict[Rejection, str]:
     found = dict.fromkeys(story.stops, "before any node")
     for number, rejection in enumerate(story.rejections):
-        names = [story.nodes[row] for row in np.flatnonzero(story.verdicts == number).tolist()]
+        names = story.nodes_of(number)
         if names:
             found[rejection] = f"{count(len(names), 'node')}: {listed(names, 3)}"
     return found

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
+from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import (
     Labels,
     LimitRange,
@@ -104,3 +105,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         """The cluster with one more node, in the last row."""
         pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
         return replace(self, cluster=self.cluster.with_added(node), pods=pods, _tables={})
+
+    def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
+        """The cluster with some claims replaced or added, by `namespace/name`."""
+        storage = replace(self.storage, claims={**self.storage.claims, **changed})
+        return replace(self, storage=storage, _tables={})

@@ -173,7 +173,8 @@ def test_colour_is_for_those_who_want_it(env: dict[str, str], coloured: bool, tm
 
 def process(*arguments: str | Path, more: str = "") -> subprocess.CompletedProcess[bytes]:
     words = " ".join(f"'{word}'" for word in (Path(sys.executable).parent / "kschedx", *arguments))
-    return subprocess.run(["bash", "-o", "pipefail", "-c", f"{words} {more}"], capture_output=True, check=False, env=dict(os.environ))
+    shell = ["bash", "-o", "pipefail", "-c", f"{words} {more}"]
+    return subprocess.run(shell, capture_output=True, check=False, env=os.environ | {"COLUMNS": "100"})
 
 
 @pytest.mark.parametrize("output", ["wide", "json"])

@@ -73,8 +73,10 @@ def test_a_part_of_the_nodes_is_filtered_as_in_the_whole(cluster: Cluster, data:
 
 
 def could_join(cluster: Cluster, row: int, place: str) -> bool:
-    """A pod is not on the node already, and no pod there has a host port of its. kube-scheduler keeps ports as a set, so
-    that of two pods with the same port the first one to go frees it."""
+    """A pod is not on the node already, and no pod there has a host port of its.
+
+    kube-scheduler keeps ports as a set, so that of two pods with the same port the first one to go frees it.
+    """
     joining = cluster.pods[row]
     there = [one for one in cluster.pods if place_of(one) == place]
     return joining not in there and not any(ports_of(one) & ports_of(joining) for one in there)

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct, field
 
+from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Container, Node, Pod, PodSpec
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -80,6 +81,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Rows of pods that would go."""
     added: Node | None = None
     """A node that would come."""
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    """`namespace/name` to the claim as it would be."""
 
     @property
     def title(self) -> str:
@@ -97,7 +100,13 @@ class Proposal(Struct, frozen=True, kw_only=True):
             before = snapshot.cluster.nodes[row]
             yield Change(target=_target("Node", "", node.name), patch=tuple(node_patch(before, node)))
         if self.added is not None:
-            yield Change(target=_target("Node", "", self.added.name), create=_node_manifest(self.added))
+            yield Change(target=_target("Node", "", self.added.name), create=_manifest("Node", self.added))
+        for key, claim in self.claims.items():
+            target = _target("PersistentVolumeClaim", claim.metadata.namespace, claim.name)
+            if key in snapshot.storage.claims:
+                yield Change(target=target, patch=(_add("/spec/resources", claim.spec.resources),))
+            else:
+                yield Change(target=target, create=_manifest("PersistentVolumeClaim", claim))
 
 
 def _target(kind: str, namespace: str, name: str) -> Target:
@@ -105,17 +114,20 @@ def _target(kind: str, namespace: str, name: str) -> Target:
 
 
 def plain(value: object) -> object:
-    """A record as JSON would hold it, without what is empty."""
-    return _slim(msgspec.to_builtins(value))
-
-
-def _slim(value: object) -> object:
-    if isinstance(value, dict):
-        slim = {key: _slim(item) for key, item in value.items()}
-        return {key: item for key, item in slim.items() if item not in (None, "", [], {}, False)}
+    """A record as JSON would hold it, without the fields that have their default."""
+    if isinstance(value, Struct):
+        fields = msgspec.structs.fields(value)
+        told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
+        return {name: plain(item) for name, (item, default) in told.items() if item != default}
     if isinstance(value, list | tuple):
-        return [_slim(item) for item in value]
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
     return value
+
+
+def _default(info: msgspec.structs.FieldInfo) -> object:
+    return info.default_factory() if callable(info.default_factory) else info.default
 
 
 def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
@@ -165,7 +177,7 @@ def _pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _node_manifest(node: Node) -> Json:
-    slim = plain(node)
-    manifest: Json = {"apiVersion": "v1", "kind": "Node"}
-    return manifest | slim if isinstance(slim, dict) else manifest
+def _manifest(kind: str, record: Struct) -> Json:
+    fields = plain(record)
+    manifest: Json = {"apiVersion": "v1", "kind": kind}
+    return manifest | fields if isinstance(fields, dict) else manifest

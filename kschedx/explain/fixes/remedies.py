@@ -13,6 +13,7 @@ from kschedx.explain.fixes import pod_edits as edit
 from kschedx.explain.fixes.affinity_remedies import affinity_remedies
 from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 from kschedx.explain.fixes.resource_remedies import resource_remedies
+from kschedx.explain.fixes.storage_remedies import claim_from_template, fewer_volumes, smaller_claim
 from kschedx.explain.fixes.topology_remedies import existing_rule_remedies, own_rule_remedies, spread_remedies
 from kschedx.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 
@@ -59,6 +60,12 @@ def _for_one(finding: f.Finding, place: Place) -> Iterator[Remedy]:
             yield from existing_rule_remedies(finding, place)
         case f.ClaimInUse():
             yield from _delete_named(finding.holder, place)
+        case f.ClaimNotFound():
+            yield from claim_from_template(finding, place)
+        case f.NoMatchingVolume() | f.InsufficientStorageCapacity():
+            yield from smaller_claim(finding, place)
+        case f.VolumeLimitExceeded():
+            yield from fewer_volumes(finding, place)
         case _:
             return  # nothing that a change of the pod, its neighbours or its node would mend
 

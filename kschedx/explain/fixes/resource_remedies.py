@@ -38,12 +38,16 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     if victims:
         yield Remedy(title=f"delete {pod_list(victims, place)}", cost=Cost.OTHER_PODS, step=delete_pods(victims))
     if not any(finding.never_fits for finding in short):
-        new = _like(place.node)
-        yield Remedy(
-            title=f"add a node like {place.node.name}",
-            cost=Cost.NEW_NODE,
-            step=lambda proposal: replace(proposal, added=new),
-        )
+        yield one_more_node(place)
+
+
+def one_more_node(place: Place) -> Remedy:
+    new = _like(place.node)
+    return Remedy(
+        title=f"add a node like {place.node.name}",
+        cost=Cost.NEW_NODE,
+        step=lambda proposal: replace(proposal, added=new),
+    )
 
 
 def _round_down(resource: str, amount: int) -> int:

@@ -25,7 +25,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
     """Filter the pod of the proposal in its cluster."""
-    changed = proposal.nodes or proposal.deleted or proposal.added is not None
+    changed = proposal.nodes or proposal.deleted or proposal.added is not None or proposal.claims
     if changed:
         snapshot = framework.snapshot
         if proposal.deleted:
@@ -34,6 +34,8 @@ def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
             snapshot = snapshot.with_nodes(proposal.nodes)
         if proposal.added is not None:
             snapshot = snapshot.with_added_node(proposal.added)
+        if proposal.claims:
+            snapshot = snapshot.with_claims(proposal.claims)
         framework = framework.on(snapshot)
     state = CycleState()
     try:

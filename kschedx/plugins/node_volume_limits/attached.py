@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -17,7 +17,7 @@ from kschedx.api.csi_translation import (
 )
 from kschedx.api.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
 from kschedx.api.types import ObjectMeta, Volume
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -34,13 +34,19 @@ class Attachable(Struct, frozen=True, kw_only=True):
     driver: str
     title: str
     """What a person would call it: the claim `namespace/name`, or the disk."""
+    plugin: str = ""
+    """The in-tree plugin that it is migrated from; it counts on nodes where that plugin is migrated."""
 
 
 class VolumeError(Exception):
     """Why a pod's volumes cannot be counted, in upstream's words."""
 
-    def __init__(self, text: str, missing_claim: str = "", volume: str = "", ephemeral: bool = False) -> None:
+    def __init__(
+        self, text: str, missing_claim: str = "", volume: str = "", ephemeral: bool = False, plugin: str = ""
+    ) -> None:
         super().__init__(text)
+        self.plugin = plugin
+        """The in-tree plugin without whose migration there would be no error."""
         self.missing_claim = missing_claim
         """`namespace/name`; empty for every other reason."""
         self.volume = volume
@@ -54,16 +60,16 @@ def is_counted(volume: Volume) -> bool:
 
 
 def attachable_volumes(
-    pod: ObjectMeta, volumes: Sequence[Volume], storage: Storage, *, on_csi_node: bool, is_new: bool
+    pod: ObjectMeta, volumes: Sequence[Volume], storage: Storage, *, migrated: frozenset[str], is_new: bool
 ) -> Iterator[Attachable]:
     """A pod's volumes that count (filterAttachableVolumes in csi.go). Raises `VolumeError`.
 
-    In-tree volumes count only on nodes with a CSINode; a running pod's claim that is gone does not count.
+    In-tree volumes count if their plugin is `migrated`; a running pod's claim that is gone does not count.
     """
     for volume in volumes:
         name = claim_name(pod.name, volume)
         if name is None:
-            found = _inline(volume, on_csi_node)
+            found = _inline(volume, migrated)
         elif not name:
             raise VolumeError("PersistentVolumeClaim had no name")
         else:
@@ -77,40 +83,41 @@ def attachable_volumes(
             wrong = not_owned_by(claim, pod) if volume.persistent_volume_claim is None else None
             if wrong:
                 raise VolumeError(wrong)
-            found = _claimed(claim, storage, on_csi_node)
+            found = _claimed(claim, storage, migrated)
         if found is not None:
             yield found
 
 
-def _inline(volume: Volume, on_csi_node: bool) -> Attachable | None:
+def _inline(volume: Volume, migrated: frozenset[str]) -> Attachable | None:
     plugin = plugin_of_inline(volume)
-    if plugin is None or not (plugin.is_migrated and on_csi_node):
+    if plugin is None or plugin.name not in migrated:
         return None
     try:
         handle = inline_handle(volume)
     except TranslationError as error:
-        raise VolumeError(f"converting volume({volume.name}) from inline to csi: {error}") from None
-    return Attachable(name=f"{plugin.driver}/{handle}", driver=plugin.driver, title=handle)
+        text = f"converting volume({volume.name}) from inline to csi: {error}"
+        raise VolumeError(text, plugin=plugin.name) from None
+    return Attachable(name=f"{plugin.driver}/{handle}", driver=plugin.driver, title=handle, plugin=plugin.name)
 
 
-def _claimed(claim: PersistentVolumeClaim, storage: Storage, on_csi_node: bool) -> Attachable | None:
+def _claimed(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
     """The claim's volume; for one that does not exist (yet) the volume that its class would make."""
     volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
-        return _of_class(claim, storage, on_csi_node)
-    source = volume.spec.csi
+        return _of_class(claim, storage, migrated)
+    source, plugin_name = volume.spec.csi, ""
     if source is None:
         plugin = plugin_of_volume(volume)
-        if plugin is None or not (plugin.is_migrated and on_csi_node):
+        if plugin is None or plugin.name not in migrated:
             return None
         try:
-            source = translated(volume).spec.csi
+            source, plugin_name = translated(volume).spec.csi, plugin.name
         except TranslationError:
             return None
-    return _named(source.driver, source.volume_handle, claim) if source else None
+    return _named(source.driver, source.volume_handle, claim, plugin_name) if source else None
 
 
-def _of_class(claim: PersistentVolumeClaim, storage: Storage, on_csi_node: bool) -> Attachable | None:
+def _of_class(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
     storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
     if storage_class is None:
         return None
@@ -118,12 +125,14 @@ def _of_class(claim: PersistentVolumeClaim, storage: Storage, on_csi_node: bool)
     plugin = plugin_named(storage_class.provisioner)
     if plugin is None:
         return _named(storage_class.provisioner, handle, claim)
-    return _named(plugin.driver, handle, claim) if plugin.is_migrated and on_csi_node else None
+    return _named(plugin.driver, handle, claim, plugin.name) if plugin.name in migrated else None
 
 
-def _named(driver: str, handle: str, claim: PersistentVolumeClaim) -> Attachable | None:
+def _named(driver: str, handle: str, claim: PersistentVolumeClaim, plugin: str = "") -> Attachable | None:
     """Nothing is counted without a driver and a handle."""
-    return Attachable(name=f"{driver}/{handle}", driver=driver, title=claim.key) if driver and handle else None
+    if not driver or not handle:
+        return None
+    return Attachable(name=f"{driver}/{handle}", driver=driver, title=claim.key, plugin=plugin)
 
 
 class Attached(Struct, frozen=True, kw_only=True):
@@ -146,24 +155,26 @@ class Attached(Struct, frozen=True, kw_only=True):
 class AttachedVolumes:
     """The volumes of every pod of the cluster, and those that VolumeAttachments name; each is known by its number."""
 
-    def __init__(self, storage: Storage, pods: PodTable) -> None:
+    def __init__(self, storage: Storage, pods: PodTable, migrated: frozenset[str]) -> None:
         self._storage = storage
         self.pods = pods
         self.volumes: list[Attachable] = []
-        self.errors: dict[int, str] = {}
+        self.errors: dict[int, VolumeError] = {}
         """Pod row to the reason why the pod's volumes cannot be counted."""
+        self.plugins: list[str] = [""]
+        """The in-tree plugins that volumes are migrated from; the first stands for none."""
         self._numbers: dict[str, int] = {}
         self._drivers: dict[str, int] = {}
         self._driver: list[int] = []
-        self._pod, self._volume = self._of_pods()
+        self._pod, self._volume, self._plugin = self._of_pods(migrated)
 
     @classmethod
-    def of(cls, storage: Storage, pods: PodTable) -> AttachedVolumes:
-        """Worked out once for all what-ifs in which pods only move, start or end."""
-        key = (cls, id(pods.specs))
+    def of(cls, storage: Storage, pods: PodTable, migrated: frozenset[str]) -> AttachedVolumes:
+        """Worked out once for all what-ifs in which pods only move, start or end. `migrated` on any node."""
+        key = (cls, id(pods.specs), migrated)
         known = storage.derived.get(key)
         if not isinstance(known, cls) or known.pods.specs is not pods.specs:
-            known = storage.derived[key] = cls(storage, pods)
+            known = storage.derived[key] = cls(storage, pods, migrated)
         return known
 
     def number(self, volume: Attachable) -> int:
@@ -174,29 +185,27 @@ class AttachedVolumes:
             self._driver.append(self._drivers.setdefault(volume.driver, len(self._drivers)))
         return number
 
-    def _of_pods(self) -> tuple[IntArray, IntArray]:
-        """(pair,) pod rows in ascending order, and the numbers of the volumes that they hold."""
+    def _of_pods(self, migrated: frozenset[str]) -> tuple[IntArray, IntArray, IntArray]:
+        """(pair,) pod rows in ascending order, the numbers of the volumes that they hold, and the volumes' plugins."""
         holders: list[int] = []
         numbers: list[int] = []
+        plugins: list[int] = []
+        codes = {"": 0}
         pods = self.pods
         concerned = pods.specs.where(lambda spec: any(map(is_counted, spec.volumes)))
         for row in map(int, np.flatnonzero(concerned)):
             pod = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
-            found = attachable_volumes(
-                # limits hold on nodes with a CSINode alone, so the pod is looked at as if on one
-                pod,
-                pods.specs[row].volumes,
-                self._storage,
-                on_csi_node=True,
-                is_new=False,
-            )
+            found = attachable_volumes(pod, pods.specs[row].volumes, self._storage, migrated=migrated, is_new=False)
             try:
                 for volume in found:
                     holders.append(row)
                     numbers.append(self.number(volume))
+                    plugins.append(codes.setdefault(volume.plugin, len(codes)))
             except VolumeError as error:
-                self.errors[row] = str(error)
-        return np.array(holders, dtype=np.int64), np.array(numbers, dtype=np.int64)
+                self.errors[row] = error
+        self.plugins = list(codes)
+        pairs = (np.array(column, dtype=np.int64) for column in (holders, numbers, plugins))
+        return next(pairs), next(pairs), next(pairs)
 
     def by_attachment(self, node_index: Mapping[str, int]) -> Attached:
         """What VolumeAttachments say is on a node, under the driver that attaches it."""
@@ -213,20 +222,29 @@ class AttachedVolumes:
             numbers.append(self.number(Attachable(name=name, driver=spec.attacher, title=volume.name)))
         return Attached(nodes=np.array(nodes, dtype=np.int64), volumes=np.array(numbers, dtype=np.int64))
 
-    def by_pods(self, nodes: NodeTable) -> Attached:
-        """What the pods of a table hold, its own additions and removals included."""
+    def by_pods(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
+        """What the pods of a table hold, its own additions and removals included.
+
+        `where_migrated` says for an in-tree plugin on which nodes of the cluster its volumes count.
+        """
         place = nodes.pods.node[self._pod]
         here = place >= 0
         if nodes.removed is not None:
             gone = nodes.removed.pods << 32 | nodes.removed.nodes
             here &= ~np.isin(self._pod << 32 | place, gone)
-        places, volumes = [place[here]], [self._volume[here]]
+        places, volumes, plugins = [place[here]], [self._volume[here]], [self._plugin[here]]
         if nodes.added is not None:
             start = np.searchsorted(self._pod, nodes.added.pods, side="left")
             count = np.searchsorted(self._pod, nodes.added.pods, side="right") - start
             places.append(np.repeat(nodes.added.nodes, count))
-            volumes += [self._volume[first : first + many] for first, many in zip(start, count, strict=True)]
-        return Attached(nodes=np.concatenate(places), volumes=np.concatenate(volumes))
+            spans = [slice(first, first + many) for first, many in zip(start, count, strict=True)]
+            volumes += [self._volume[span] for span in spans]
+            plugins += [self._plugin[span] for span in spans]
+        on, held, of_plugin = np.concatenate(places), np.concatenate(volumes), np.concatenate(plugins)
+        counts = np.ones(len(on), dtype=np.bool_)
+        for code, plugin in enumerate(self.plugins[1:], start=1):
+            counts &= (of_plugin != code) | where_migrated(plugin)[on]
+        return Attached(nodes=on[counts], volumes=held[counts])
 
     def count(self, driver: str, sources: Sequence[Attached], node_count: int) -> IntArray:
         """(node of the cluster,) how many different volumes of a driver are on each node."""

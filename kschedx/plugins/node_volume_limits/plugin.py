@@ -21,6 +21,8 @@ from kschedx.findings import (
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.csi_migration import migrated_plugins
+from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit, csi_limit_key, limits_any_volume
 from kschedx.plugins.node_volume_limits.attached import (
     Attachable,
     Attached,
@@ -61,19 +63,19 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         answers = _Answers(len(nodes))
-        has_csi_node = self._has_csi_node[nodes.rows]
-        for on_csi_node in (False, True):
-            mask = has_csi_node == on_csi_node
+        for code, migrated in enumerate(self._migrated.values):
+            mask = self._migrated.codes[nodes.rows] == code
             if not mask.any():
                 continue
-            volumes = self._wanted(pod, on_csi_node)
+            volumes = self._wanted(pod, migrated)
             if isinstance(volumes, Status):
                 answers.reject(mask, volumes)
                 continue
             self._reject_without_driver(answers, mask, volumes, nodes)
-            if on_csi_node and volumes:
-                self._reject_broken_pods(answers, nodes)
-                self._reject_excess(answers, volumes, nodes)
+            limited = mask & self._has_limits[nodes.rows]
+            if volumes and limited.any():
+                self._reject_broken_pods(answers, limited, nodes)
+                self._reject_excess(answers, limited, volumes, nodes)
         return answers.verdicts()
 
     # --- what the cluster has
@@ -89,12 +91,31 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return np.array([rule(csi_node) for csi_node in self._csi_nodes], dtype=np.bool_)
 
     @cached_property
-    def _has_csi_node(self) -> BoolArray:
-        return self._where(lambda csi_node: csi_node is not None)
+    def _ever_migrated(self) -> frozenset[str]:
+        return migrated_plugins(self.handle.release)
+
+    @cached_property
+    def _migrated(self) -> Column[frozenset[str]]:
+        """(node of the cluster,) the in-tree plugins whose volumes count on the node as their driver's."""
+        listed = self.handle.release.behaviour.csi_nodes_name_migrated_plugins
+
+        def on(csi_node: CSINode | None) -> frozenset[str]:
+            if csi_node is None:
+                return frozenset()
+            return self._ever_migrated & csi_node.migrated_plugins if listed else self._ever_migrated
+
+        return Column.of(map(on, self._csi_nodes))
+
+    def _where_migrated(self, plugin: str) -> BoolArray:
+        """(node of the cluster,) whether an in-tree plugin's volumes count."""
+        return self._migrated.where(lambda migrated: plugin in migrated)
 
     @cached_property
     def _has_limits(self) -> BoolArray:
-        return self._where(lambda csi_node: bool(csi_node and csi_node.limits))
+        limited = self._where(lambda csi_node: bool(csi_node and csi_node.limits))
+        if self.handle.release.behaviour.allocatable_limits_volumes:
+            limited |= limits_any_volume(self.handle.nodes)
+        return limited
 
     @cached_property
     def _limits(self) -> dict[str, IntArray]:
@@ -105,30 +126,35 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if driver not in self._limits:
             limits = [csi_node.limits.get(driver, _NO_LIMIT) if csi_node else _NO_LIMIT for csi_node in self._csi_nodes]
             self._limits[driver] = np.array(limits, dtype=np.int64)
+            if self.handle.release.behaviour.allocatable_limits_volumes:
+                limit_of_csi_node = self._limits[driver]
+                of_node = allocatable_limit(self.handle.nodes, csi_limit_key(driver), _NO_LIMIT)
+                self._limits[driver] = np.where(limit_of_csi_node == _NO_LIMIT, of_node, limit_of_csi_node)
         return self._limits[driver]
 
     @cached_property
     def _attached(self) -> AttachedVolumes:
-        return AttachedVolumes.of(self.handle.snapshot.storage, self.handle.snapshot.pods)
+        return AttachedVolumes.of(self.handle.snapshot.storage, self.handle.snapshot.pods, self._ever_migrated)
 
     @cached_property
     def _by_attachment(self) -> Attached:
-        return self._attached.by_attachment(self.handle.snapshot.cluster.index)
+        counted = self.handle.release.behaviour.attachments_count
+        return self._attached.by_attachment(self.handle.snapshot.cluster.index if counted else {})
 
     # --- the pod against the nodes
 
-    def _wanted(self, pod: Pod, on_csi_node: bool) -> tuple[Attachable, ...] | Status:
+    def _wanted(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...] | Status:
         """The pod's volumes, each once, or the status with which it is rejected on all nodes of this sort."""
         storage = self.handle.snapshot.storage
         try:
-            found = list(
-                attachable_volumes(pod.metadata, pod.spec.volumes, storage, on_csi_node=on_csi_node, is_new=True)
-            )
+            found = list(attachable_volumes(pod.metadata, pod.spec.volumes, storage, migrated=migrated, is_new=True))
         except VolumeError as wrong:
             if not wrong.missing_claim:
                 return _error(str(wrong))
             missing = ClaimNotFound(claim=wrong.missing_claim, volume=wrong.volume, ephemeral=wrong.ephemeral)
-            return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(str(wrong),), findings=(missing,))
+            unresolvable = self.handle.release.behaviour.missing_claim_is_unresolvable
+            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
+            return Status(code=code, reasons=(str(wrong),), findings=(missing,))
         return tuple({volume.name: volume for volume in found}.values())
 
     def _reject_without_driver(
@@ -139,7 +165,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             return
         for driver in dict.fromkeys(volume.driver for volume in volumes):
             registered = self.handle.snapshot.storage.csi_drivers.get(driver)
-            if registered is None or not registered.spec.prevent_pod_scheduling_if_missing:
+            if registered is None:
+                continue
+            asks = registered.spec.prevent_pod_scheduling_if_missing
+            if self.handle.release.behaviour.drivers_ask_to_be_installed and not asks:
                 continue
             self._reject_without(driver, answers, mask, nodes)
 
@@ -152,17 +181,22 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
         answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
 
-    def _reject_broken_pods(self, answers: _Answers, nodes: NodeTable) -> None:
+    def _reject_broken_pods(self, answers: _Answers, limited: BoolArray, nodes: NodeTable) -> None:
         """A running pod whose volumes cannot be counted is an error on its node, where that has limits."""
-        broken = np.zeros(len(nodes.pods), dtype=np.bool_)
-        broken[list(self._attached.errors)] = True
-        for row in np.flatnonzero((nodes.count_where(broken) > 0) & self._has_limits[nodes.rows]):
-            pod = next(int(pod) for pod in nodes.pods_on(int(row)) if broken[pod])
-            answers.reject(np.arange(len(nodes)) == row, _error(self._attached.errors[pod]))
+        for plugin in dict.fromkeys(error.plugin for error in self._attached.errors.values()):
+            errors = {pod: error for pod, error in self._attached.errors.items() if error.plugin == plugin}
+            broken = np.zeros(len(nodes.pods), dtype=np.bool_)
+            broken[list(errors)] = True
+            counts = self._where_migrated(plugin)[nodes.rows] if plugin else np.ones(len(nodes), dtype=np.bool_)
+            for row in np.flatnonzero((nodes.count_where(broken) > 0) & limited & counts):
+                pod = next(int(pod) for pod in nodes.pods_on(int(row)) if broken[pod])
+                answers.reject(np.arange(len(nodes)) == row, _error(str(errors[pod])))
 
-    def _reject_excess(self, answers: _Answers, volumes: Sequence[Attachable], nodes: NodeTable) -> None:
+    def _reject_excess(
+        self, answers: _Answers, limited: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable
+    ) -> None:
         attached = self._attached
-        by_pods = attached.by_pods(nodes)
+        by_pods = attached.by_pods(nodes, self._where_migrated)
         node_count = len(nodes.cluster.nodes)
         missing = {volume: np.ones(node_count, dtype=np.bool_) for volume in volumes}
         for volume, mask in missing.items():
@@ -204,7 +238,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             )
 
         exceeded = np.logical_or.reduce([count.is_exceeded for count in counts])
-        answers.reject(exceeded, Status(code=Code.UNSCHEDULABLE, reasons=(REASON,)), explain)
+        answers.reject(limited & exceeded, Status(code=Code.UNSCHEDULABLE, reasons=(REASON,)), explain)
 
 
 class _Answers:

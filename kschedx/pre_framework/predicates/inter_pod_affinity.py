@@ -98,9 +98,7 @@ class MatchInterPodAffinity(Predicate):
             per_key[term.topology_key] = np.maximum(known, matching)
         state[self._key] = _State(
             rules=rules,
-            affinity=DomainSums.of(
-                nodes, {term.topology_key: satisfying.astype(np.int64) for term in rules.affinity}
-            ),
+            affinity=DomainSums.of(nodes, {term.topology_key: satisfying.astype(np.int64) for term in rules.affinity}),
             anti_affinity=DomainSums.of(nodes, per_key),
             existing=DomainSums.of(nodes, repelling),
             avoided=avoided,
@@ -186,9 +184,7 @@ def matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffi
     return (term.topology_key for term in terms if matches(term))
 
 
-def repelling_pods(
-    pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool
-) -> Mapping[str, IntArray]:
+def repelling_pods(pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
     """Topology key to (pod,) 1 for the pods that keep the incoming one away from their domain.
 
     A term that names no namespaces is about its own pod's; without `in_own_namespace` it is about all of them. Raises

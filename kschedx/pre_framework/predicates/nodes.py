@@ -109,7 +109,9 @@ class _Pressure(Predicate):
     text: str
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        under = np.array([self.concerns(pod) and self._is_true(nodes.node(i)) for i in range(len(nodes))], dtype=np.bool_)
+        under = np.array(
+            [self.concerns(pod) and self._is_true(nodes.node(i)) for i in range(len(nodes))], dtype=np.bool_
+        )
         reason: str = getattr(self.context.era.texts, self.text)
         return Verdicts.first_of(
             (under, self.context.era.unresolvable, reason),

@@ -57,9 +57,7 @@ class CheckServiceAffinity(Predicate):
                 wanted = [self._completed(given, peers[:1], nodes)] * len(nodes)
             else:
                 there = nodes.pods.node[peers]
-                wanted = [
-                    self._completed(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows
-                ]
+                wanted = [self._completed(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows]
         rejected = np.array(
             [not selector_from_set(want).matches(nodes.node(i).metadata.labels) for i, want in enumerate(wanted)],
             dtype=np.bool_,

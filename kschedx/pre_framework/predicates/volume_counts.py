@@ -83,7 +83,9 @@ class _VolumeCount(Predicate):
         holding = nodes.pods.specs.where(lambda spec: bool(spec.volumes))
         return Verdicts.of_rows([self._on_node(new, holding, nodes, row) for row in range(len(nodes))])
 
-    def _on_node(self, new: dict[str, str], holding: np.ndarray[tuple[int], np.dtype[np.bool_]], nodes: NodeTable, row: int) -> Status:
+    def _on_node(
+        self, new: dict[str, str], holding: np.ndarray[tuple[int], np.dtype[np.bool_]], nodes: NodeTable, row: int
+    ) -> Status:
         pods = nodes.pods_on(row)
         held: dict[str, str] = {}
         holders: dict[str, list[str]] = {}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.api.storage import BETA_REGION, BETA_ZONE, ZONE_DELIMITER, PersistentVolume, PersistentVolumeClaim, not_found
+from kschedx.api.storage import (
+    BETA_REGION,
+    BETA_ZONE,
+    ZONE_DELIMITER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    not_found,
+)
 from kschedx.api.types import Pod
 from kschedx.findings import Finding, PluginMessage, VolumeZoneMismatch
 from kschedx.framework.state import CycleState
@@ -38,9 +45,7 @@ class NoVolumeZoneConflict(Predicate):
                 undecided = undecided & ~outside
         return joined(parts)
 
-    def _volume(
-        self, namespace: str, name: str
-    ) -> tuple[PersistentVolumeClaim, PersistentVolume] | str | None:
+    def _volume(self, namespace: str, name: str) -> tuple[PersistentVolumeClaim, PersistentVolume] | str | None:
         """The claim and its volume; what is wrong with it; None for one that waits for its first consumer."""
         if not name:
             return "PersistentVolumeClaim had no name"

@@ -39,7 +39,9 @@ class LeastRequestedPriority(_Allocation):
     """The mean share that stays free."""
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        return (_share(cpu_capacity - cpu, cpu, cpu_capacity) + _share(memory_capacity - memory, memory, memory_capacity)) // 2
+        return (
+            _share(cpu_capacity - cpu, cpu, cpu_capacity) + _share(memory_capacity - memory, memory, memory_capacity)
+        ) // 2
 
 
 class MostRequestedPriority(_Allocation):
