@@ -12,6 +12,7 @@ from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.files import read
 
+
 def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
     """A snapshot of everything in files and folders; `-` is standard input.
 

@@ -28,7 +28,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": {"api", "findings"},
     "framework": {"api", "findings", "snapshot", "releases"},
     "plugins": {"api", "findings", "snapshot", "framework", "releases"},
-    "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
+    "pre_framework": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
+    "explain": {"api", "findings", "snapshot", "framework", "plugins", "pre_framework", "releases"},
     "render": CORE | {"releases"},
     "loading": {"api", "snapshot", "sources"},
     TOP: CORE | {"loading"},
@@ -40,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli", "render"},
-    "numpy": {"snapshot", "framework", "plugins", "explain"},
+    "numpy": {"snapshot", "framework", "plugins", "pre_framework", "explain"},
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.

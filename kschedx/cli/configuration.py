@@ -8,6 +8,8 @@ from kschedx.errors import ConfigError, Place
 from kschedx.sources.text import load_documents
 
 KIND = "KubeSchedulerConfiguration"
+POLICY = "Policy"
+"""What schedulers before the framework are configured with."""
 
 
 def read_configuration(path: str) -> dict[str, object]:
@@ -23,7 +25,7 @@ def read_configuration(path: str) -> dict[str, object]:
 def read_document(path: str) -> tuple[dict[str, object], Place]:
     """The same with its place, whatever its weights are."""
     documents = load_documents(path)
-    found = [(document, place) for document, place in documents if document.get("kind") == KIND]
+    found = [(document, place) for document, place in documents if document.get("kind") in (KIND, POLICY)]
     if len(found) != 1:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
         raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path))

@@ -16,6 +16,9 @@ DEFAULT = "default"
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
+INSTALLED = "_profiles"
+"""Their folder in the package, when it is installed."""
+
 
 class NamedProfile(Struct, frozen=True, kw_only=True):
     name: str
@@ -25,7 +28,7 @@ class NamedProfile(Struct, frozen=True, kw_only=True):
 
 
 def folder() -> Path:
-    installed = PACKAGE / "_profiles"
+    installed = PACKAGE / INSTALLED
     return installed if installed.is_dir() else PACKAGE.parent / "profiles"
 
 

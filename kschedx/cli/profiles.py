@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kschedx.releases import Release
 
 HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file."""
 
@@ -58,6 +61,16 @@ def list_profiles() -> int:
     return ExitCode.SCHEDULABLE
 
 
+def with_profiles(release: Release) -> Release:
+    """Raises `ConfigError` for a release that came before them."""
+    from kschedx.errors import ConfigError
+
+    if not release.has_framework:
+        text = f"the scheduler of Kubernetes {release.version} has no profiles: it is configured by a Policy"
+        raise ConfigError(text, hint="`kschedx why --config` takes one")
+    return release
+
+
 @app.command(help=SHOW)
 def show(
     name: Name,
@@ -73,7 +86,7 @@ def show(
     from kschedx.framework.registry import third_party_points
     from kschedx.releases import resolve
 
-    release = resolve(kube_version or version_of(name), feature_gates(feature_gate or []))
+    release = with_profiles(resolve(kube_version or version_of(name), feature_gates(feature_gate or [])))
     config = configuration(name)
     with placed(name):
         found = expanded(config, release, third_party_points())
@@ -110,7 +123,7 @@ def check(
     from kschedx.releases import resolve
     from kschedx.render.profile_screen import print_advice
 
-    release = resolve(kube_version or version_of(file), feature_gates(feature_gate or []))
+    release = with_profiles(resolve(kube_version or version_of(file), feature_gates(feature_gate or [])))
     config, zero_weights = with_zero_weights(file)
     with placed(file):
         found = advice(config, release, third_party_points())

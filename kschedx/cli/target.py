@@ -83,9 +83,7 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _from_file(
-    snapshot: Snapshot, path: str, namespace: str | None, check: Callable[[Manifest], object]
-) -> Manifest:
+def _from_file(snapshot: Snapshot, path: str, namespace: str | None, check: Callable[[Manifest], object]) -> Manifest:
     from kschedx.sources.text import load_documents
 
     documents = load_documents(path)

@@ -93,9 +93,8 @@ class Pair:
         """
         first, second = self._runners
         alone = as_if_new(self.snapshot, pod)
-        return first.story(pod, *alone), second.story(
-            *((pod, *alone) if later is None else (later, *as_if_new(self.snapshot, later)))
-        )
+        later_alone = alone if later is None else as_if_new(self.snapshot, later)
+        return first.story(pod, *alone), second.story(later or pod, *later_alone)
 
     def difference(self, pod: Pod) -> Difference | None:
         return compare(*self.stories(pod))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kschedx.explain.recorded import differences, recorded_message
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
 
@@ -39,6 +40,17 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
 
 def _notes(cycle: Cycle) -> list[Note]:
     found: list[Note] = []
+    theirs = recorded_message(cycle.pod)
+    if theirs:
+        differs = differences(theirs, cycle.message)
+        text = "; ".join(differs) if differs else "the cluster's own event says the same"
+        found.append(
+            Note(
+                id="recorded-event",
+                text=f"the cluster's own event differs: {text}" if differs else text,
+                facts={"message": theirs, "differences": list(differs)},
+            )
+        )
     names = cycle.all_nodes.cluster.names
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:

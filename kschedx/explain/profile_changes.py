@@ -41,6 +41,8 @@ def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
 def _release(before: Release, after: Release) -> Iterator[Change]:
     if before.version != after.version:
         yield Change(profile="", place="release", subject="Kubernetes", before=before.version, after=after.version)
+    if not (before.has_framework and after.has_framework):
+        return  # another scheduler altogether: it has hardly a fact in common
     for gate in sorted({*before.gates, *after.gates}):
         first, second = before.gates.get(gate), after.gates.get(gate)
         # a gate that one release does not know is either not there yet, or no longer a choice

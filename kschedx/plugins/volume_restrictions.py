@@ -40,7 +40,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = "VolumeRestrictions"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        single = _read_write_once_pod(self, pod)
+        release = self.handle.release
+        single = _read_write_once_pod(self, pod) if release.enabled("ReadWriteOncePod") else frozenset()
         if isinstance(single, Status):
             return PreFilterResult(status=single)
         disks = [volume for volume in pod.spec.volumes if _disk(volume) is not None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from msgspec import Struct
 
@@ -48,35 +50,51 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        topologies: list[_Topology] = []
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is None:
-                continue
-            found = self._topologies(pod, volume.name, volume.persistent_volume_claim.claim_name)
-            if isinstance(found, Status):
-                return PreFilterResult(status=found)
-            topologies += found
+        topologies = self._topologies(pod)
+        if isinstance(topologies, Status):
+            return PreFilterResult(status=topologies)
         if not topologies:
             return PRE_FILTER_SKIP
-        state[TOPOLOGIES] = tuple(topologies)
+        state[TOPOLOGIES] = topologies
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        topologies = state[TOPOLOGIES]
+        topologies = state[TOPOLOGIES] if TOPOLOGIES in state else self._topologies(pod)
         labelled = np.zeros(len(nodes), dtype=np.bool_)
         for key in _LABELS:
             labelled |= nodes.label(key).where(lambda value: value is not None)
-        mismatches = [labelled & ~_where_in_zone(topology, nodes) for topology in topologies]
+        if isinstance(topologies, Status):
+            return self._claims_refused(topologies, labelled)
+        newer = _NEWER if self.handle.release.behaviour.zone_labels_of_both_generations_agree else {}
+        mismatches = [labelled & ~_where_in_zone(topology, nodes, newer) for topology in topologies]
 
         def explain(row: int) -> tuple[Finding, ...]:
             labels = nodes.node(row).metadata.labels
             pairs = zip(topologies, mismatches, strict=True)
             return tuple(_mismatch(topology, labels) for topology, mask in pairs if mask[row])
 
-        rejected = np.logical_or.reduce(mismatches)
+        rejected = np.logical_or.reduce([np.zeros(len(nodes), dtype=np.bool_), *mismatches])
         return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON), explain=explain)
 
-    def _topologies(self, pod: Pod, volume_name: str, name: str) -> list[_Topology] | Status:
+    def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
+        """What is wrong with a claim, told by Filter where PreFilter did not run. `labelled`: nodes with zone labels."""
+        asked = self.handle.release.behaviour.zone_labels_decide_before_claims
+        mask = labelled if asked else np.ones(len(labelled), dtype=np.bool_)
+        return Verdicts.first_of((mask, status.code, status.message), explain=lambda _: status.findings)
+
+    def _topologies(self, pod: Pod) -> tuple[_Topology, ...] | Status:
+        """The labels of the pod's bound volumes, or what is wrong with a claim."""
+        topologies: list[_Topology] = []
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is None:
+                continue
+            found = self._of_claim(pod, volume.name, volume.persistent_volume_claim.claim_name)
+            if isinstance(found, Status):
+                return found
+            topologies += found
+        return tuple(topologies)
+
+    def _of_claim(self, pod: Pod, volume_name: str, name: str) -> list[_Topology] | Status:
         """The labels of the volume behind a claim; none while it waits for its first consumer."""
         storage = self.handle.snapshot.storage
         claim = storage.claim(pod.metadata.namespace, name)
@@ -119,11 +137,11 @@ def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Top
     return found
 
 
-def _where_in_zone(topology: _Topology, nodes: NodeTable) -> BoolArray:
-    """(node,) whether the label agrees; where a node lacks a label of the old generation, the newer one counts."""
+def _where_in_zone(topology: _Topology, nodes: NodeTable, newer_label: Mapping[str, str]) -> BoolArray:
+    """(node,) whether the label agrees; where a node lacks a label of the old generation, the newer one may count."""
     column = nodes.label(topology.key)
     inside = column.where(lambda value: value in topology.zones)
-    newer = _NEWER.get(topology.key)
+    newer = newer_label.get(topology.key)
     if newer is not None:
         absent = column.where(lambda value: value is None)
         inside |= absent & nodes.label(newer).where(lambda value: value in topology.zones)

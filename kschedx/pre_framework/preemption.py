@@ -96,7 +96,7 @@ def _reprieve(
     fits: IntArray,
     potential: PotentialVictims,
 ) -> BoolArray:
-    """(victim,) which pods must go from the nodes `fits`, rows of `nodes`; `world` are these nodes without any of them."""
+    """(victim,) which pods must go from the nodes `fits`, rows of `nodes`; `world` has these nodes without them."""
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     turn = 0
     while len(fits):
@@ -122,7 +122,7 @@ def _candidate(nodes: NodeTable, index: int, potential: PotentialVictims, evicte
 
 
 def _potential_victims(nodes: NodeTable, priority: int, budgets: Sequence[PodDisruptionBudget]) -> PotentialVictims:
-    """The pods of lower priority: those whose budget is used up first, then the others, each the most important first."""
+    """The pods of lower priority: first those with a budget that is used up, in each part the most important first."""
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
     table_row[nodes.rows] = np.arange(len(nodes))

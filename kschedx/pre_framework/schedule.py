@@ -22,7 +22,7 @@ from kschedx.snapshot.nodes import NodeTable
 
 
 def schedule_with_predicates(scheduler: PredicateScheduler, pod: Pod) -> Cycle:
-    """Run a pod through predicates, priorities and preemption. Of several best nodes, which take turns, none is chosen."""
+    """Run a pod through predicates, priorities and preemption. Several best nodes take turns, so none is chosen."""
     pod = stored_pod(pod, scheduler.era.schema)
     cycle = Cycle(
         pod=pod,

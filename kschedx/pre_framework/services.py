@@ -36,9 +36,12 @@ def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -
             selector = selector_from_set(controller.spec.selector)
             if selector.matches(labels):
                 yield selector
-    for workload in (*snapshot.replica_sets, *(snapshot.stateful_sets if stateful_sets else ())):
-        found = _compiled(workload.spec.selector)
-        if workload.metadata.namespace == namespace and found is not None and found.matches(labels):
+    workloads = [(one.metadata.namespace, one.spec.selector) for one in snapshot.replica_sets]
+    if stateful_sets:
+        workloads += [(one.metadata.namespace, one.spec.selector) for one in snapshot.stateful_sets]
+    for its_namespace, written in workloads:
+        found = _compiled(written)
+        if its_namespace == namespace and found is not None and found.matches(labels):
             yield found
 
 

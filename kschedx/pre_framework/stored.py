@@ -173,7 +173,7 @@ def _pod_affinity(affinity: PodAffinity) -> PodAffinity:
 
 
 def _term(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Without a selector of namespaces, and without the expressions that matchLabelKeys adds to the selector of pods."""
+    """Without a selector of namespaces, and without the expressions that matchLabelKeys adds to that of pods."""
     selector = term.label_selector
     if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
         kept = tuple(one for one in selector.match_expressions if not _is_merged(one, term))

@@ -1,4 +1,4 @@
-"""The two schedulers before the framework, as far as they are a release: their gates. All else is in `pre_framework`."""
+"""The two schedulers before the framework as releases, which is to say their gates; all else is in `pre_framework`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from kschedx.framework.config import SchedulerConfig
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded
-from kschedx.framework.config.written import flat, written
+from kschedx.framework.config.written import flat
 from kschedx.releases import POINTS
 from kschedx.render import terminal
 from kschedx.render.layout import BLANK, BOLD, DIM, columns, ended, paragraph, text
@@ -49,8 +49,7 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
                 rows.append([point if number == 0 else "", plugin, weight, source])
         lines += [BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
         arguments = [["arguments", "", "", "from"]]
-        shown = [(plugin, plain) for plugin, args in profile.args.items() if (plain := written(args))]
-        for number, (plugin, plain) in enumerate(shown):
+        for number, (plugin, plain) in enumerate(expanded.arguments[index].items()):
             for position, (field, value) in enumerate(flat(plain)):
                 source = expanded.origins[f"{path}.pluginConfig[{number}].args.{field}"]
                 told = ended(_value(value), LONGEST_VALUE)

@@ -123,8 +123,9 @@ def _slim_status(status: Any) -> bytes:
     part: dict[str, object] = {}
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
-        # the two conditions that scheduling reads; all others carry timestamps of their own
-        if b"DisruptionTarget" in text or b"PodResizePending" in text:
+        # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
+        # timestamps of their own
+        if b"DisruptionTarget" in text or b"PodResizePending" in text or b"Unschedulable" in text:
             part["conditions"] = status.conditions
     for name, statuses in (
         ("containerStatuses", status.container_statuses),

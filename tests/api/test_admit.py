@@ -160,7 +160,8 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
         ),
         pytest.param(
             pod(asking("3")),
-            'spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 500m',
+            'spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of '
+            "500m",
             id="validation sees what a LimitRange filled in, before the LimitRange refuses it",
         ),
         pytest.param(
@@ -193,7 +194,11 @@ def test_refusals(refused: Pod, message: str) -> None:
 
 
 def test_the_first_limit_range_that_refuses_is_told() -> None:
-    ranges = [limit_range("a", max={"cpu": "4"}), limit_range("b", max={"cpu": "2"}), limit_range("c", max={"cpu": "1"})]
+    ranges = [
+        limit_range("a", max={"cpu": "4"}),
+        limit_range("b", max={"cpu": "2"}),
+        limit_range("c", max={"cpu": "1"}),
+    ]
     context = AdmissionContext(limit_ranges={"shop": ranges})
     assert refusal(pod({"resources": {"limits": {"cpu": "3"}}}), context).endswith("(LimitRange shop/b)")
 

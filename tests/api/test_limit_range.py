@@ -252,7 +252,9 @@ def test_several_violations_are_one_list_in_the_api_servers_order() -> None:
             spec_of(asking(limits={"cpu": "1"}), resources=asking(limits={"cpu": "4"})), "4", id="the pod level"
         ),
         pytest.param(
-            spec_of(asking(limits={"cpu": "4"}), resources=asking(limits={"memory": "4"})), "4", id="a pod level without"
+            spec_of(asking(limits={"cpu": "4"}), resources=asking(limits={"memory": "4"})),
+            "4",
+            id="a pod level without",
         ),
     ],
 )

@@ -90,7 +90,9 @@ def test_the_namespaces_whitelist() -> None:
     annotations = {TOLERATIONS_WHITELIST: json.dumps([GPU])}
     allowed = spec_of(tolerations=[GPU | {"operator": "Equal", "value": "a100"}])
     assert apply_default_tolerations(allowed, annotations) == allowed
-    with pytest.raises(InputError, match=r"^spec\.tolerations\[1\]: pod tolerations .* conflict with its namespace whit"):
+    with pytest.raises(
+        InputError, match=r"^spec\.tolerations\[1\]: pod tolerations .* conflict with its namespace whit"
+    ):
         apply_default_tolerations(spec_of(tolerations=[GPU, {"key": "x", "operator": "Exists"}]), annotations)
 
 

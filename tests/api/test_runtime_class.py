@@ -73,8 +73,10 @@ def test_what_a_pod_gets(written: Json, before: Json, after: Json) -> None:
         (
             {"scheduling": {"nodeSelector": {"runtime": "kata"}}},
             {"nodeSelector": {"runtime": "runc"}},
-            "spec.nodeSelector[runtime]: conflict: runtimeClass.scheduling.nodeSelector[runtime] = kata; "
-            "pod.spec.nodeSelector[runtime] = runc",
+            (
+                "spec.nodeSelector[runtime]: conflict: runtimeClass.scheduling.nodeSelector[runtime] = kata; "
+                "pod.spec.nodeSelector[runtime] = runc"
+            ),
         ),
     ],
 )

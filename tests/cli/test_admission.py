@@ -47,7 +47,11 @@ def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
 
 def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:
     annotations = {"scheduler.alpha.kubernetes.io/node-selector": "team=shop"}
-    namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "annotations": annotations}}
+    namespace: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "shop", "annotations": annotations},
+    }
     write(tmp_path, NODE, namespace)
     write(tmp_path, POD, name="pod.yaml")
     command = ("why", "pod.yaml", "-s", "cluster.yaml")
@@ -75,8 +79,16 @@ CPU = "containers.0.resources.requests.cpu"
         ("nodeSelector", {"disk": "a b"}, 'spec.nodeSelector: Invalid value: "a b"'),
         ("affinity", {"nodeAffinity": {REQUIRED: TERMS}}, "nodeSelectorTerms[0].matchExpressions[0].operator"),
         ("affinity", {"podAntiAffinity": {REQUIRED: [POD_TERM]}}, "labelSelector.matchExpressions[0].operator"),
-        ("topologySpreadConstraints", [SPREAD], 'spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value'),
-        ("tolerations", [{"key": "a", "operator": "Exist"}], 'spec.tolerations[0].operator: Unsupported value: "Exist"'),
+        (
+            "topologySpreadConstraints",
+            [SPREAD],
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value",
+        ),
+        (
+            "tolerations",
+            [{"key": "a", "operator": "Exist"}],
+            'spec.tolerations[0].operator: Unsupported value: "Exist"',
+        ),
         ("tolerations", [{"key": "a", "effect": "NoSchedul"}], "spec.tolerations[0].effect: Unsupported value"),
         (CPU, "-1", 'requests[cpu]: Invalid value: "-1": must be greater than or equal to 0'),
         (CPU, "1 core", "requests[cpu]: quantities must match"),

@@ -49,7 +49,6 @@ def test_there_is_a_file_for_every_shell_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([""], ["why", "reason", "completion"]),
         (["why", "-s", CLUSTER, "-n", "pay"], ["payments"]),
         (["why", "-s", CLUSTER, "--node", "gke-prod-euw4-general-a6794389-2"], ["gke-prod-euw4-general-a6794389-2vkf"]),
         (["why", "-s", CLUSTER, "--node", "nope"], []),
@@ -67,6 +66,10 @@ def test_there_is_a_file_for_every_shell_and_no_other() -> None:
 )
 def test_what_is_offered(words: list[str], expected: list[str]) -> None:
     assert offered(*words) == expected
+
+
+def test_the_commands_are_offered() -> None:
+    assert {"why", "reason", "completion"} <= set(offered(""))
 
 
 def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path) -> None:

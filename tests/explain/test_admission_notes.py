@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import kschedx as library
+from kschedx.explain.explanation import Explanation
 from tests.builders import Manifest, node
 
 LIMITS: Manifest = {
@@ -54,7 +55,7 @@ def pod(*names: str, created: bool = False, **spec: object) -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
 
 
-def explained(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -> library.explain.Explanation:  # type: ignore[name-defined]
+def explained(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -> Explanation:
     return library.explain(library.Snapshot.from_objects([*NODES, *objects]), manifest, admission_plugins=plugins)
 
 
@@ -74,8 +75,10 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
             pod("web", "log"),
             (LIMITS,),
             [
-                "LimitRange shop/defaults set requests.cpu 3, requests.memory 1Gi, limits.cpu 4, limits.memory 1Gi on "
-                "containers web, log"
+                (
+                    "LimitRange shop/defaults set requests.cpu 3, requests.memory 1Gi, limits.cpu 4, "
+                    "limits.memory 1Gi on containers web, log"
+                )
             ],
             id="a LimitRange",
         ),
@@ -83,19 +86,25 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
             pod(runtimeClassName="kata"),
             (KATA,),
             [
-                "RuntimeClass kata set overhead.cpu 250m, nodeSelector.runtime kata; "
-                "added toleration kata:NoSchedule op=Exists"
+                (
+                    "RuntimeClass kata set overhead.cpu 250m, nodeSelector.runtime kata; "
+                    "added toleration kata:NoSchedule op=Exists"
+                )
             ],
             id="a RuntimeClass",
         ),
-        pytest.param(pod(), (USUAL,), ["PriorityClass usual, the global default, set priority 10"], id="a default class"),
+        pytest.param(
+            pod(), (USUAL,), ["PriorityClass usual, the global default, set priority 10"], id="a default class"
+        ),
         pytest.param(pod(priorityClassName="usual"), (USUAL,), [], id="a class that the manifest names"),
         pytest.param(
             pod(runtimeClassName="kata"),
             (),
             [
-                "the snapshot holds no RuntimeClass: what kata adds to its pods (overhead, node selector, tolerations) "
-                "does not count"
+                (
+                    "the snapshot holds no RuntimeClass: what kata adds to its pods (overhead, node selector, "
+                    "tolerations) does not count"
+                )
             ],
             id="a kind that is missing",
         ),
@@ -103,8 +112,10 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
             pod(),
             (SHOP,),
             [
-                "namespace shop has the annotation scheduler.alpha.kubernetes.io/node-selector: it counts only where the "
-                "API server runs PodNodeSelector, which is off unless enabled"
+                (
+                    "namespace shop has the annotation scheduler.alpha.kubernetes.io/node-selector: it counts only "
+                    "where the API server runs PodNodeSelector, which is off unless enabled"
+                )
             ],
             id="an annotation that may count",
         ),
@@ -114,18 +125,18 @@ def test_what_is_told(manifest: Manifest, objects: tuple[Manifest, ...], told: l
     assert texts(manifest, *objects) == told
 
 
-def test_what_happens_to_every_pod_is_in_the_document_only() -> None:
-    notes = explained(pod()).to_dict()["notes"]
-    assert [(note["id"], note["plugin"]) for note in notes if "plugin" in note] == [
-        ("admission-routine", "DefaultTolerationSeconds")
+def test_what_happens_to_every_pod_is_told_apart() -> None:
+    (note,) = (note.to_dict() for note in explained(pod()).notes if note.id == "admission-routine")
+    assert (note["plugin"], note["source"]) == ("DefaultTolerationSeconds", "")
+    assert note["changes"] == [
+        {
+            "container": "",
+            "item": "toleration",
+            "before": "",
+            "after": f"node.kubernetes.io/{trouble}:NoExecute op=Exists",
+        }
+        for trouble in ("not-ready", "unreachable")
     ]
-    (change, _) = next(note["changes"] for note in notes if note["id"] == "admission-routine")
-    assert change == {
-        "container": "",
-        "item": "toleration",
-        "before": "",
-        "after": "node.kubernetes.io/not-ready:NoExecute op=Exists",
-    }
 
 
 def test_what_admission_adds_decides() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.render.events import Stage, parse
+from kschedx.explain.events import Stage, parse
 from kschedx.render.reason_screen import reason_lines
 
 RECORDED = sorted((Path(__file__).parent.parent / "conformance").glob("*.jsonl.gz"))

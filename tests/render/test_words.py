@@ -23,7 +23,7 @@ from kschedx.findings import (
     UntoleratedTaint,
     VolumeLimitExceeded,
 )
-from kschedx.render.events import TEXTS, parse
+from kschedx.explain.events import TEXTS, parse
 from kschedx.render.reasons import REASONS
 from kschedx.render.words import describe, headline
 

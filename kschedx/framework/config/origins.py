@@ -21,6 +21,8 @@ class Expanded(Struct, frozen=True, kw_only=True):
 
     configuration: dict[str, object]
     """A KubeSchedulerConfiguration that means the same and leaves nothing to defaults, point by point."""
+    arguments: tuple[Mapping[str, Mapping[str, object]], ...]
+    """Plugin to its arguments, for each profile; in the order of its pluginConfig."""
     origins: Mapping[str, str]
     """Field path in it to where the setting came from: `default of 1.36`, or a field path of the original."""
 
@@ -32,6 +34,7 @@ def expanded(
     scheduler = load_profiles(config, release, extra_plugins)
     document = decode_document(config, release)
     origins: dict[str, str] = {}
+    arguments: list[dict[str, dict[str, object]]] = []
     profiles = []
     for index, profile in enumerate(scheduler.profiles):
         source = _Source(index, document, release)
@@ -45,16 +48,30 @@ def expanded(
                 origins[f"{where}.name"] = source.plugin(point, name)
                 if point == "score":
                     origins[f"{where}.weight"] = source.weight(name)
-        args: list[dict[str, object]] = []
-        for name, given in profile.args.items():
-            if plain := written(given):
-                args.append({"name": name, "args": plain})
-        for number, item in enumerate(args):
-            name = str(item["name"])
-            for field, _ in flat(item["args"]):
+        args = _arguments(profile, release)
+        arguments.append(args)
+        for number, (name, plain) in enumerate(args.items()):
+            for field, _ in flat(plain):
                 origins[f"{path}.pluginConfig[{number}].args.{field}"] = source.argument(name, field)
         profiles.append(_profile(profile, plugins, args))
-    return Expanded(configuration=_configuration(config, release, profiles), origins=origins)
+    configuration = _configuration(config, release, profiles)
+    return Expanded(configuration=configuration, arguments=tuple(arguments), origins=origins)
+
+
+def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object]]:
+    """Plugin to what a configuration of the release can say about it."""
+    missing = release.missing_fields[release.config_versions[0]]
+    found: dict[str, dict[str, object]] = {}
+    for name, args in profile.args.items():
+        plain = written(args)
+        kept = {
+            key: value
+            for key, value in plain.items()
+            if f"profiles[].pluginConfig[]{{{name}}}.args.{key}" not in missing
+        }
+        if kept:
+            found[name] = kept
+    return found
 
 
 def _configuration(
@@ -64,13 +81,15 @@ def _configuration(
     return {"apiVersion": release.config_versions[0], "kind": KIND, **kept, "profiles": profiles}
 
 
-def _profile(profile: Profile, plugins: dict[str, object], args: list[dict[str, object]]) -> dict[str, object]:
+def _profile(
+    profile: Profile, plugins: dict[str, object], args: Mapping[str, Mapping[str, object]]
+) -> dict[str, object]:
     percentage = profile.percentage_of_nodes_to_score
     return {
         "schedulerName": profile.scheduler_name,
         **({"percentageOfNodesToScore": percentage} if percentage else {}),
         "plugins": plugins,
-        "pluginConfig": args,
+        "pluginConfig": [{"name": name, "args": dict(plain)} for name, plain in args.items()],
     }
 
 

@@ -1,5 +1,6 @@
-"""NodeVolumeLimits (pkg/scheduler/framework/plugins/nodevolumelimits)."""
+"""NodeVolumeLimits and its in-tree relatives (pkg/scheduler/framework/plugins/nodevolumelimits)."""
 
+from kschedx.plugins.node_volume_limits.in_tree import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from kschedx.plugins.node_volume_limits.plugin import NodeVolumeLimits
 
-__all__ = ["NodeVolumeLimits"]
+__all__ = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits", "NodeVolumeLimits"]

@@ -76,7 +76,17 @@ class _Bound(Struct, frozen=True, kw_only=True):
 class Binding:
     """A pod's claims on all nodes. Arrays are (node,) over the whole cluster."""
 
-    def __init__(self, claims: PodClaims, storage: Storage, nodes: NodeTable, *, attributes_classes: bool) -> None:
+    def __init__(
+        self,
+        claims: PodClaims,
+        storage: Storage,
+        nodes: NodeTable,
+        *,
+        attributes_classes: bool,
+        migrated: frozenset[str],
+    ) -> None:
+        """`migrated`: in-tree plugins whose volumes are the CSI drivers' on nodes that say so."""
+        self._migrated_plugins = migrated
         self._storage = storage
         self._nodes = nodes
         self._lookup = NodeLookup(nodes)
@@ -122,7 +132,7 @@ class Binding:
             return _Bound(claim=claim, volume=None, reached=migrated, migrated=migrated)
         reached = self._mask(volume)
         plugin = plugin_of_volume(volume)
-        if plugin is None or not plugin.is_migrated:
+        if plugin is None or plugin.name not in self._migrated_plugins:
             return _Bound(claim=claim, volume=volume, reached=reached, migrated=migrated)
         migrated = self._migrated(plugin)
         try:

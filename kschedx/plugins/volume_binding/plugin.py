@@ -18,8 +18,10 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.csi_migration import migrated_plugins
 from kschedx.plugins.volume_binding.binding import Binding, Conflict
 from kschedx.plugins.volume_binding.claims import pod_claims
+from kschedx.plugins.volume_binding.local_volumes import local_nodes
 from kschedx.plugins.volume_binding.scoring import score
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -47,9 +49,16 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         if claims is None:
             state[BINDING] = None
             return PRE_FILTER_SKIP
-        attributes_classes = self.handle.release.enabled("VolumeAttributesClass")
-        state[BINDING] = Binding(claims, storage, self.handle.nodes, attributes_classes=attributes_classes)
-        return PreFilterResult()
+        release = self.handle.release
+        state[BINDING] = Binding(
+            claims,
+            storage,
+            self.handle.nodes,
+            attributes_classes=release.enabled("VolumeAttributesClass"),
+            migrated=migrated_plugins(release),
+        )
+        named = release.behaviour.local_volumes_name_their_nodes
+        return PreFilterResult(nodes=local_nodes(claims.bound, storage) if named else None)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         binding = state[BINDING]
@@ -75,14 +84,21 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return tuple(text for one, text in texts.items() if one in conflict)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        return SUCCESS if self.handle.release.enabled("StorageCapacityScoring") else SKIP
+        binding = state[BINDING]
+        if not self.handle.release.enabled(self.handle.release.arguments.storage_scoring_gate):
+            return SKIP
+        provisions_count = self.handle.release.behaviour.provisioned_volumes_are_scored
+        has_bindings = binding is not None and any(binding.bindings(int(row)) for row in nodes.rows)
+        return SUCCESS if provisions_count or has_bindings else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         binding = state[BINDING]
         shape = self.args.shape if isinstance(self.args, VolumeBindingArgs) else None
         if binding is None or not shape:
             return np.zeros(len(nodes), dtype=np.int64)
-        return np.array([score(binding, int(row), shape) for row in nodes.rows], dtype=np.int64)
+        with_provisions = self.handle.release.behaviour.provisioned_volumes_are_scored
+        scores = (score(binding, int(row), shape, with_provisions=with_provisions) for row in nodes.rows)
+        return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
     def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
         """The volumes that claims would be bound to, and those that would be made."""

@@ -13,15 +13,16 @@ from kschedx.plugins.volume_binding.binding import Binding
 _FULL = 100
 
 
-def score(binding: Binding, node: int, shape: Sequence[UtilizationShapePoint]) -> int:
-    """0..100, the mean over storage classes: of the volumes to bind, or where there are none of those to make."""
+def score(binding: Binding, node: int, shape: Sequence[UtilizationShapePoint], *, with_provisions: bool) -> int:
+    """0..100, the mean over storage classes: of the volumes to bind, or where there are none of those to make, as far as
+    these count."""
     classes: dict[str, tuple[int, int]] = {}
     bindings = binding.bindings(node)
     for claim, volume in bindings:
         requested, capacity = classes.get(volume.spec.storage_class_name, (0, 0))
         total = requested + claim.size_in_bytes, capacity + volume.size_in_bytes
         classes[volume.spec.storage_class_name] = total
-    for one in () if bindings else binding.provisions(node):
+    for one in binding.provisions(node) if with_provisions and not bindings else ():
         position = int(one.capacity[node])
         if position < 0:
             continue

@@ -35,21 +35,25 @@ class Context(Handle, Protocol):
         ...
 
 
-class Predicate(ABC):
-    """A rule about nodes. `argument` is what a Policy gives to a predicate of its own; most have none."""
-
-    def __init__(self, context: Context, argument: object = None) -> None:
-        self.context = context
-        self.argument = argument
+class Told:
+    """What a predicate is told before and between its checks; most need none of it."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Called once per cycle with all nodes of the cluster (upstream's predicate metadata)."""
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
-        """`change` has been added to `nodes`, each pod seen by its own node alone: write to `state` what must be known."""
+        """`change` has been added to `nodes`, each pod seen by its own node alone: write to `state` what follows."""
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         """The reverse of `add_pods`."""
+
+
+class Predicate(Told, ABC):
+    """A rule about nodes. `argument` is what a Policy gives to a predicate of its own; most have none."""
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        self.context = context
+        self.argument = argument
 
     @abstractmethod
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -102,9 +106,8 @@ def joined(parts: Sequence[Verdicts]) -> Verdicts:
     hides everything else."""
     codes = np.column_stack([part.codes for part in parts])
     failed = codes == Code.ERROR
-    rows, group = np.unique(
-        np.column_stack([codes, *(part.reasons.codes for part in parts)]), axis=0, return_inverse=True
-    )
+    told = np.column_stack([codes, *(part.reasons.codes for part in parts)])
+    group = np.unique(told, axis=0, return_inverse=True)[1]
     examples = np.unique(group.ravel(), return_index=True)[1]
 
     def reasons(row: int) -> tuple[str, ...]:

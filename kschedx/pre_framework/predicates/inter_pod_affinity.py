@@ -176,7 +176,7 @@ def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
 
 
 KeysOf = Callable[[tuple[PodAffinityTerm, ...], Callable[[PodAffinityTerm], bool]], Iterable[str]]
-"""The topology keys under which a pod keeps the incoming one away, from its anti-affinity terms and which of them match."""
+"""The keys under which a pod keeps the incoming one away, from its anti-affinity terms and which of them match."""
 
 
 def matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]) -> Iterable[str]:

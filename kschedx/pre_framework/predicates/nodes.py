@@ -17,7 +17,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
 from kschedx.plugins.node_unschedulable import NodeUnschedulable
-from kschedx.pre_framework.predicates.base import Context, Predicate, PluginPredicate, joined
+from kschedx.pre_framework.predicates.base import Context, PluginPredicate, Predicate, joined
 from kschedx.pre_framework.requests import is_best_effort
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.selection import where_required

@@ -26,8 +26,8 @@ class CheckServiceAffinity(Predicate):
     """Pods of a service stay where its first pod is, as far as some labels of nodes go; its argument is a
     `ServiceAffinityArgument`.
 
-    What the pod's own nodeSelector says of these labels comes first; the rest is read off the node of the first pod with
-    all labels of this one. Which pod is first is a matter of chance in kube-scheduler; here it is load order.
+    What the pod's own nodeSelector says of these labels comes first; the rest is read off the node of the first pod
+    with all labels of this one. Which pod is first is a matter of chance in kube-scheduler; here it is load order.
     """
 
     def __init__(self, context: Context, argument: object = None) -> None:

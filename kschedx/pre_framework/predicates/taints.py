@@ -40,7 +40,7 @@ class PodToleratesNodeTaintsByKey(Predicate):
 
 
 def tolerates_by_key(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect or toleration.key != taint.key:
+    if (toleration.effect and toleration.effect != taint.effect) or toleration.key != taint.key:
         return False
     return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
 

@@ -1,4 +1,4 @@
-"""CheckVolumeBinding (predicates.go, and FindPodVolumes in pkg/controller/volume/persistentvolume/scheduler_binder.go)."""
+"""CheckVolumeBinding (predicates.go, and FindPodVolumes in scheduler_binder.go of pkg/controller/volume)."""
 
 from __future__ import annotations
 

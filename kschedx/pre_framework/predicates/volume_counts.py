@@ -141,7 +141,7 @@ def _allocatable(nodes: NodeTable, row: int, resource: str) -> int | None:
 
 
 class _DiskCount(_VolumeCount):
-    """Disks of one kind, by claim or named by the pod itself. A claim of which nobody knows what is behind it counts."""
+    """Disks of one kind, by claim or named by the pod itself. A claim with nobody knows what behind it counts too."""
 
     disk: ClassVar[Disk]
 
@@ -188,7 +188,7 @@ class MaxAzureDiskVolumeCount(_DiskCount):
 
 
 class _StrictDiskCount(_DiskCount):
-    """As 1.5 counts: an unbound claim is an error, and after one that is missing a pod's other volumes are not counted."""
+    """As 1.5 counts: an unbound claim is an error, and a pod's volumes after one that is missing do not count."""
 
     def __init__(self, context: Context, argument: object = None) -> None:
         super().__init__(context, argument)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kschedx.api.storage import (
@@ -75,7 +77,7 @@ class NoVolumeZoneConflict(Predicate):
     def _outside(self, claim: PersistentVolumeClaim, volume: PersistentVolume, nodes: NodeTable) -> BoolArray:
         outside = np.zeros(len(nodes), dtype=np.bool_)
         for key, zones in self._constraints(volume).items():
-            outside |= nodes.label(key).where(lambda value, zones=zones: (value or "") not in zones)
+            outside |= nodes.label(key).where(partial(_is_outside, zones))
         return outside
 
     def _rejected(
@@ -109,6 +111,10 @@ class StrictNoVolumeZoneConflict(NoVolumeZoneConflict):
 
     def zones(self, label: str) -> frozenset[str]:
         return frozenset({label})
+
+
+def _is_outside(zones: frozenset[str], label: str | None) -> bool:
+    return (label or "") not in zones
 
 
 def _failed(mask: BoolArray, text: str) -> Verdicts:

@@ -105,12 +105,13 @@ class RequestedToCapacityRatio(_Allocation):
         self._on_shape = np.array([_on_shape(points, percent) for percent in range(101)], dtype=np.int64)
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        return truncated(self._ratio(cpu, cpu_capacity) + self._ratio(memory, memory_capacity), np.int64(2))
+        return (self._ratio(cpu, cpu_capacity) + self._ratio(memory, memory_capacity)) // 2
 
     def _ratio(self, requested: IntArray, capacity: IntArray) -> IntArray:
         free = truncated((capacity - requested) * 100, np.maximum(capacity, 1))
         full = (capacity == 0) | (requested > capacity)
-        return self._on_shape[np.where(full, 100, 100 - free).clip(0, 100)]
+        scores: IntArray = self._on_shape[np.where(full, 100, 100 - free).clip(0, 100)]
+        return scores
 
 
 def _on_shape(points: Sequence[UtilizationShapePoint], percent: int) -> int:

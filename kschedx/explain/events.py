@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+
+from msgspec import Struct
 
 
 class Stage(StrEnum):
@@ -22,8 +23,7 @@ class Stage(StrEnum):
     """Said by preemption of `count` nodes, or of the pod."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventPart:
+class EventPart(Struct, frozen=True, kw_only=True):
     """One reason of an event."""
 
     stage: Stage
@@ -42,8 +42,7 @@ class EventPart:
         return bool(self.plugin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     nodes: int | None
     """In the cluster; None where the text does not say."""
     parts: tuple[EventPart, ...]
@@ -71,8 +70,10 @@ def parse(text: str) -> Event:
     text = " ".join(text.split())
     oldest = _OLDEST.search(text)
     if oldest:
-        parts = (_part(Stage.FILTER, int(n), reason) for reason, n in _OLDEST_PART.findall(oldest[1]))
-        return Event(nodes=None, parts=tuple(parts))
+        return Event(
+            nodes=None,
+            parts=tuple(_part(Stage.FILTER, int(n), reason) for reason, n in _OLDEST_PART.findall(oldest[1])),
+        )
     head = _HEAD.search(text)
     if head is None:
         return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
@@ -268,7 +269,5 @@ TEXTS: Mapping[tuple[str, str], tuple[str, ...]] = {
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     return tuple(
-        (re.compile(text, re.IGNORECASE), plugin, reason)
-        for (plugin, reason), texts in TEXTS.items()
-        for text in texts
+        (re.compile(text, re.IGNORECASE), plugin, reason) for (plugin, reason), texts in TEXTS.items() for text in texts
     )

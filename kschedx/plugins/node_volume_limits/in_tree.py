@@ -1,0 +1,236 @@
+"""EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits: volumes of in-tree plugins that a node still attaches itself.
+
+They are in the default profile until 1.30, and a configuration may name them until then. Upstream:
+pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeSpec, claim_name, not_found, not_owned_by
+from kschedx.api.types import Node, ObjectMeta, Pod, Volume
+from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.plugins.csi_migration import migrated_plugins
+from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit
+from kschedx.plugins.node_volume_limits.attached import VolumeError
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+REASON = "node(s) exceed max volume count"
+
+_INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
+_NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
+_UNBOUND = "<unbound>"
+"""Stands for the random prefix that upstream gives to the volumes of claims that have none yet."""
+
+_NO_LIMIT = -1
+
+Disks = Mapping[str, str]
+"""What tells the volumes apart, to what a person would call them."""
+
+
+class InTreeLimits(PreFilterPlugin, FilterPlugin):
+    """No more volumes of one in-tree plugin than a node can attach, where its CSINode does not list it as migrated."""
+
+    plugin: ClassVar[str]
+    """The in-tree volume plugin, as storage classes name it."""
+    limit_key: ClassVar[str]
+    """The allocatable resource that may give a node's limit."""
+
+    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+        """What tells the volume apart, if it is one of the plugin's."""
+        raise NotImplementedError
+
+    def default_limit(self, node: Node) -> int:
+        """How many volumes a node takes whose allocatable does not say."""
+        raise NotImplementedError
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        return PreFilterResult() if any(map(self._may_count, pod.spec.volumes)) else PRE_FILTER_SKIP
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        try:
+            wanted = self._disks(pod.metadata, pod.spec.volumes, is_new=True)
+        except VolumeError as wrong:
+            return self._refused(wrong, len(nodes))
+        attaching = ~self._is_migrated[nodes.rows] if wanted else np.zeros(len(nodes), dtype=np.bool_)
+        limits = allocatable_limit(nodes, self.limit_key, _NO_LIMIT)
+        exceeded = np.zeros(len(nodes), dtype=np.bool_)
+        failed: dict[int, str] = {}
+        for row in map(int, np.flatnonzero(attaching)):
+            if limits[row] == _NO_LIMIT:
+                limits[row] = self.default_limit(nodes.node(row))
+            try:
+                exceeded[row] = len(self._attached(nodes, row).keys() | wanted.keys()) > limits[row]
+            except VolumeError as wrong:
+                failed[row] = str(wrong)
+
+        def explain(row: int) -> tuple[Finding, ...]:
+            if row in failed:
+                return (PluginMessage(text=failed[row]),)
+            return (self._finding(nodes, row, wanted, int(limits[row])),)
+
+        cases = [(np.arange(len(nodes)) == row, Code.ERROR, text) for row, text in failed.items()]
+        return Verdicts.first_of(*cases, (exceeded, Code.UNSCHEDULABLE, REASON), explain=explain)
+
+    def _may_count(self, volume: Volume) -> bool:
+        has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
+        return has_claim or self.disk(volume) is not None
+
+    def _refused(self, wrong: VolumeError, count: int) -> Verdicts:
+        """The pod's own volumes cannot be counted, on any node."""
+        unresolvable = wrong.missing_claim and self.handle.release.behaviour.missing_claim_is_unresolvable
+        finding: Finding = PluginMessage(text=str(wrong))
+        if wrong.missing_claim:
+            finding = ClaimNotFound(claim=wrong.missing_claim, volume=wrong.volume, ephemeral=wrong.ephemeral)
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
+        everywhere = np.ones(count, dtype=np.bool_)
+        return Verdicts.first_of((everywhere, code, str(wrong)), explain=lambda _: (finding,))
+
+    # --- a pod's volumes
+
+    def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> Disks:
+        """The volumes of a pod that count. Raises `VolumeError`."""
+        found: dict[str, str] = {}
+        for volume in volumes:
+            inline = self.disk(volume)
+            if inline is not None:
+                found[inline] = inline
+                continue
+            name = claim_name(pod.name, volume)
+            if name is None:
+                continue
+            claim = self._claim(pod, volume, name, is_new)
+            disk = self._of_claim(claim) if claim is not None else None
+            if claim is not None and disk is not None:
+                found[disk] = claim.key
+        return found
+
+    def _claim(self, pod: ObjectMeta, volume: Volume, name: str, is_new: bool) -> PersistentVolumeClaim | None:
+        """None for a claim of a running pod that is gone."""
+        if not name:
+            raise VolumeError("PersistentVolumeClaim had no name")
+        key, ephemeral = f"{pod.namespace}/{name}", volume.persistent_volume_claim is None
+        claim = self.handle.snapshot.storage.claim(pod.namespace, name)
+        if claim is None and is_new:
+            text = f"looking up PVC {key}: {not_found('persistentvolumeclaim', name)}"
+            raise VolumeError(text, key, volume.name, ephemeral)
+        wrong = not_owned_by(claim, pod) if claim is not None and ephemeral else None
+        if wrong:
+            raise VolumeError(wrong)
+        return claim
+
+    def _of_claim(self, claim: PersistentVolumeClaim) -> str | None:
+        """The claim's volume; one that does not exist (yet) counts if its class would make it with the plugin."""
+        storage = self.handle.snapshot.storage
+        volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
+        if volume is not None:
+            return self.disk(volume.spec)
+        storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
+        made_by_plugin = storage_class is not None and storage_class.provisioner == self.plugin
+        return f"{_UNBOUND}-{claim.key}" if made_by_plugin else None
+
+    # --- the nodes
+
+    @cached_property
+    def _is_migrated(self) -> BoolArray:
+        """(node of the cluster,) whether NodeVolumeLimits counts the plugin's volumes instead."""
+        csi_nodes = (self.handle.snapshot.storage.csi_nodes.get(name) for name in self.handle.nodes.cluster.names)
+        ever = self.plugin in migrated_plugins(self.handle.release)
+        found = [ever and csi_node is not None and self.plugin in csi_node.migrated_plugins for csi_node in csi_nodes]
+        return np.array(found, dtype=np.bool_)
+
+    @cached_property
+    def _concerned(self) -> BoolArray:
+        """(pod,) whether a pod may have a volume that counts."""
+        return self.handle.snapshot.pods.specs.where(lambda spec: any(map(self._may_count, spec.volumes)))
+
+    def _attached(self, nodes: NodeTable, row: int) -> Disks:
+        """What the pods on a node have. Raises `VolumeError`."""
+        return {disk: title for pod in self._pods(nodes, row) for disk, title in self._of_pod(pod).items()}
+
+    def _pods(self, nodes: NodeTable, row: int) -> IntArray:
+        pods = nodes.pods_on(row)
+        return pods[self._concerned[pods]]
+
+    def _of_pod(self, row: int) -> Disks:
+        pods = self.handle.snapshot.pods
+        metadata = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
+        return self._disks(metadata, pods.specs[row].volumes, is_new=False)
+
+    def _finding(self, nodes: NodeTable, row: int, wanted: Disks, limit: int) -> VolumeLimitExceeded:
+        attached = self._attached(nodes, row)
+        holders: dict[str, list[str]] = {disk: [] for disk in attached}
+        for pod in self._pods(nodes, row):
+            for disk in self._of_pod(int(pod)):
+                holders[disk].append(nodes.pods.key(int(pod)))
+        return VolumeLimitExceeded(
+            driver=self.plugin,
+            attached=len(attached),
+            limit=limit,
+            volumes=tuple(title for disk, title in wanted.items() if disk not in attached),
+            holders=tuple(AttachedVolume(volume=attached[disk], pods=tuple(pods)) for disk, pods in holders.items()),
+        )
+
+
+class EBSLimits(InTreeLimits):
+    name = "EBSLimits"
+    plugin = "kubernetes.io/aws-ebs"
+    limit_key = "attachable-volumes-aws-ebs"
+
+    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+        ebs = source.aws_elastic_block_store
+        return ebs.volume_id if ebs is not None else None
+
+    def default_limit(self, node: Node) -> int:
+        labels = node.metadata.labels
+        kind = next((labels[key] for key in _INSTANCE_TYPES if key in labels), "")
+        return 25 if _NITRO.search(kind) else 39
+
+
+class GCEPDLimits(InTreeLimits):
+    name = "GCEPDLimits"
+    plugin = "kubernetes.io/gce-pd"
+    limit_key = "attachable-volumes-gce-pd"
+
+    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+        disk = source.gce_persistent_disk
+        return disk.pd_name if disk is not None else None
+
+    def default_limit(self, node: Node) -> int:
+        return 16
+
+
+class AzureDiskLimits(InTreeLimits):
+    name = "AzureDiskLimits"
+    plugin = "kubernetes.io/azure-disk"
+    limit_key = "attachable-volumes-azure-disk"
+
+    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+        disk = source.azure_disk
+        return disk.disk_name if disk is not None else None
+
+    def default_limit(self, node: Node) -> int:
+        return 16
+
+
+class CinderLimits(InTreeLimits):
+    name = "CinderLimits"
+    plugin = "kubernetes.io/cinder"
+    limit_key = "attachable-volumes-cinder"
+
+    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+        disk = source.cinder
+        return disk.volume_id if disk is not None else None
+
+    def default_limit(self, node: Node) -> int:
+        return 256

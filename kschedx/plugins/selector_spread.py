@@ -1,0 +1,74 @@
+"""SelectorSpread (pkg/scheduler/framework/plugins/selectorspread): no default plugin any more, and gone since 1.29."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kschedx.api.selectors import Selector
+from kschedx.api.types import Node, Pod
+from kschedx.framework.interface import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
+from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.status import SUCCESS, Status
+from kschedx.plugins.pod_topology_spread.default_selector import default_selector
+from kschedx.snapshot.columns import Column, FloatArray, IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+ZONE_WEIGHTING = 2.0 / 3.0
+"""How much the pods of a node's zone count; the rest goes to those of the node."""
+
+_ZONE_LABELS = (
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+)
+
+SELECTOR: StateKey[Selector] = StateKey("PreScoreSelectorSpread")
+
+
+class SelectorSpread(PreScorePlugin, ScorePlugin):
+    """Spreads the pods of a service or a controller over nodes and zones, unless the pod has constraints of its own."""
+
+    name = "SelectorSpread"
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        if not pod.spec.topology_spread_constraints:
+            state[SELECTOR] = default_selector(pod, self.handle.snapshot)
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        """(node,) how many pods the selector counts on the node."""
+        if pod.spec.topology_spread_constraints:
+            return np.zeros(len(nodes), dtype=np.int64)
+        selector = state[SELECTOR]
+        if selector.empty:
+            return np.zeros(len(nodes), dtype=np.int64)
+        pods = nodes.pods
+        counted = pods.labels.where(selector.matches) & ~pods.terminating
+        counted &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+        return nodes.count_where(counted)
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        """(node,) 100 for no pod on the node and in its zone, less for more."""
+        if pod.spec.topology_spread_constraints:
+            return scores
+        own = _share_left(scores, int(scores.max(initial=0)))
+        zones = Column.of(_zone(nodes.node(row)) for row in range(len(nodes)))
+        per_zone = np.bincount(zones.codes, weights=scores, minlength=len(zones.values)).astype(np.int64)
+        zoned = zones.where(bool)
+        most = max((int(count) for zone, count in zip(zones.values, per_zone, strict=True) if zone), default=0)
+        of_zone = _share_left(per_zone[zones.codes], most)
+        both = (own * (1.0 - ZONE_WEIGHTING)) + (ZONE_WEIGHTING * of_zone)
+        return np.where(zoned, both, own).astype(np.int64)
+
+
+def _share_left(counts: IntArray, most: int) -> FloatArray:
+    if most == 0:
+        return np.full(len(counts), float(MAX_NODE_SCORE))
+    share: FloatArray = float(MAX_NODE_SCORE) * ((most - counts).astype(np.float64) / float(most))
+    return share
+
+
+def _zone(node: Node) -> str:
+    """Region and zone as one name; empty for a node that has neither."""
+    labels = node.metadata.labels
+    names = [next((labels[key] for key in keys if key in labels), "") for keys in _ZONE_LABELS]
+    return "\0".join(names) if any(names) else ""
