@@ -33,7 +33,7 @@ def schedule_with_predicates(scheduler: PredicateScheduler, pod: Pod) -> Cycle:
         outcome=Outcome.UNSCHEDULABLE,
     )
     state = CycleState()
-    _, wrong, names, _ = scheduler.run_pre_filter(state, pod)
+    steps, wrong, names, _ = scheduler.run_pre_filter(state, pod)
     if not wrong.is_success:
         return replace(cycle, outcome=Outcome.ERROR, message=wrong.message, pre_filter_status=wrong)
     nodes = scheduler.nodes if names is None else only(scheduler.nodes, names)
@@ -42,7 +42,7 @@ def schedule_with_predicates(scheduler: PredicateScheduler, pod: Pod) -> Cycle:
     _refuse_to_guess(scheduler, pod)
 
     outcome = scheduler.passes_filters(state, pod, nodes)
-    cycle = replace(cycle, nodes=nodes, filter=outcome)
+    cycle = replace(cycle, pre_filter=steps, nodes=nodes, filter=outcome)
     if np.any(outcome.codes == Code.ERROR):
         return replace(cycle, outcome=Outcome.ERROR, message=_errors(scheduler, outcome))
     if outcome.passed.any():

@@ -32,6 +32,9 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.snapshot import Snapshot
 
+LISTER = "NodeLister"
+"""Who leaves out nodes before any predicate."""
+
 ERAS = {"1.13": v1_13.era, "1.5": v1_5.era}
 
 
@@ -105,7 +108,9 @@ class PredicateScheduler(Framework):
             return (), wrong, None, ()
         for predicate in self._predicates.values():
             predicate.prepare(state, pod, self.nodes)
-        return (), SUCCESS, self._usable if self.era.lists_usable_nodes else None, ()
+        if not self.era.lists_usable_nodes:
+            return (), SUCCESS, None, ()
+        return (PreFilterStep(status=Status(plugin=LISTER), nodes=self._usable),), SUCCESS, self._usable, (LISTER,)
 
     @cached_property
     def _usable(self) -> frozenset[str]:

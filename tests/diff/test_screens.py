@@ -1,0 +1,148 @@
+"""`kschedx diff-profiles` as the expected files beside this one say, and the laws of every such screen."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from kschedx.explain.comparison import Effect
+from tests.command import Ran, kschedx
+from tests.conftest import Golden
+
+FOLDER = Path(__file__).parent
+MOST_LINES = 40
+
+WEB = ("-s", "fixtures/web-rollout/cluster")
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "weight": ("default", "balanced", *WEB, "--all"),
+    "binpack": ("default", "binpack", "-s", "fixtures/bin-packing/cluster.yaml", "--all"),
+    "own-file": (
+        "default",
+        "fixtures/bin-packing/scheduler.yaml",
+        "fixtures/bin-packing/pod.yaml",
+        "-s",
+        "fixtures/bin-packing/cluster.yaml",
+    ),
+    "filter": ("default", "hard-zone-spread", "-s", "fixtures/volume-local-cordoned/cluster.yaml", "--all"),
+    "feasible-nodes": ("default", "hard-zone-spread", *WEB, "-l", "app.kubernetes.io/name=web"),
+    "preemption": (
+        "default",
+        "no-preemption",
+        "fixtures/preemption-pdb/pod.yaml",
+        "-s",
+        "fixtures/preemption-pdb/cluster",
+    ),
+    "release-rejects": (
+        "--kube-version",
+        "1.26..1.36",
+        "fixtures/volume-attach-limit/pod.yaml",
+        "-s",
+        "fixtures/volume-attach-limit/cluster",
+    ),
+    "release-message": (
+        "--kube-version",
+        "1.35..1.36",
+        "no-preemption",
+        "fixtures/gpu-pool-taints/pod.yaml",
+        "-s",
+        "fixtures/gpu-pool-taints/cluster.yaml",
+    ),
+    "release-scores": ("default-1.35", "default-1.36", *WEB, "--all", "--all-pending"),
+    "nothing": ("default", "no-image-locality", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
+    "same": ("default", "default-1.36", *WEB, "--all"),
+    "configuration": ("default", "spread-first"),
+    "stories": ("default", "balanced", *WEB, "--pod", "shop/search-api-wpn7dxsnmv-jdk92"),
+    "stories-rejected": (
+        "--kube-version",
+        "1.26..1.36",
+        "--pod",
+        "fixtures/volume-attach-limit/pod.yaml",
+        "-s",
+        "fixtures/volume-attach-limit/cluster",
+    ),
+}
+"""Name of the expected file to what follows `kschedx diff-profiles`."""
+
+each_command = pytest.mark.parametrize("name", COMMANDS)
+each_of_pods = pytest.mark.parametrize(
+    "name", [name for name, command in COMMANDS.items() if "-s" in command and "--pod" not in command]
+)
+
+
+@cache
+def run(name: str, *options: str) -> Ran:
+    return kschedx("diff-profiles", *COMMANDS[name], *options)
+
+
+def screen(name: str, *options: str) -> str:
+    ran = run(name, *options)
+    typed = " ".join(("$ kschedx diff-profiles", *COMMANDS[name], *options))
+    return f"{typed}\n{ran.out}{ran.err}--- exit code {ran.code}\n"
+
+
+@each_command
+def test_the_screen_is_as_expected(name: str, golden: Golden) -> None:
+    golden.check(FOLDER / f"{name}.txt", screen(name))
+
+
+@pytest.mark.parametrize(("name", "output"), [("weight", "wide"), ("filter", "markdown"), ("filter", "yaml")])
+def test_other_outputs_are_as_expected(name: str, output: str, golden: Golden) -> None:
+    golden.check(FOLDER / f"{name}-{output}.txt", screen(name, "-o", output))
+
+
+def test_every_expected_file_has_its_command() -> None:
+    expected = {path.stem for path in FOLDER.glob("*.txt")}
+    assert {name.removesuffix("-wide").removesuffix("-markdown").removesuffix("-yaml") for name in expected} == set(COMMANDS)
+
+
+@each_command
+def test_a_screen_fits(name: str) -> None:
+    lines = run(name).out.splitlines()
+    assert not [line for line in lines if cell_len(line) > 100 or line != line.rstrip()]
+    assert len(lines) <= MOST_LINES or "--pod" in COMMANDS[name]
+
+
+@each_of_pods
+def test_the_exit_code_tells_whether_pods_differ(name: str) -> None:
+    pods = json.loads(run(name, "-o", "json").out)["pods"]
+    assert run(name).code == (1 if pods["different"] else 0)
+
+
+@each_of_pods
+def test_the_document_adds_up(name: str) -> None:
+    pods = json.loads(run(name, "-o", "json").out)["pods"]
+    listed = [pod for group in pods["groups"] for pod in group["pods"]]
+    assert pods["compared"] == pods["same"] + pods["different"] + len(pods["undecided"])
+    assert len(listed) == pods["different"] == len({pod["pod"] for pod in listed})
+    order = [effect.value for effect in Effect]
+    effects = [order.index(group["effect"]) for group in pods["groups"]]
+    assert effects == sorted(effects)
+    for pod in listed:
+        turned = {turn["plugin"]: turn for turn in pod["turnedBy"]}
+        assert all(turn["swing"] == turn["after"] - turn["before"] for turn in turned.values())
+        if turned and pod["effects"][0] == "other-node":
+            # the old node led before and the new one leads now, so the swing is more than nothing
+            assert sum(turn["swing"] for turn in turned.values()) > 0
+
+
+@each_command
+def test_the_reverse_is_as_different(name: str) -> None:
+    """Comparing B with A finds what comparing A with B finds."""
+    command = list(COMMANDS[name])
+    if command[0] == "--kube-version":
+        old, _, new = command[1].partition("..")
+        command[1] = f"{new}..{old}"
+    else:
+        command[:2] = command[1::-1]
+    assert kschedx("diff-profiles", *command).code == run(name).code
+
+
+def test_processes_agree_with_one() -> None:
+    snapshot = ("-s", "fixtures/web-rollout/cluster", "-s", "fixtures/fragmentation/cluster")
+    command = ("diff-profiles", "default", "binpack", *snapshot, "--all", "-o", "json")
+    assert kschedx(*command, "-j", "1").out == kschedx(*command, "-j", "3").out

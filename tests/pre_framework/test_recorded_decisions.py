@@ -1,0 +1,93 @@
+"""kschedx decides what kube-scheduler 1.13 and 1.5 decided, in every recorded case and every part of the decision."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kschedx
+from tests.conformance.decisions import NO_NODES, Case, Json, differences, explained
+
+FOLDER = Path(__file__).parent
+CASES = [
+    (version, Case(line))
+    for version in ("1.13", "1.5")
+    for line in gzip.decompress((FOLDER / f"{version}.jsonl.gz").read_bytes()).splitlines()
+]
+
+
+def recorded(expect: Json) -> dict[str, Any]:
+    """What the record says, in the sections of `explained`."""
+    if expect.get("error") == NO_NODES:
+        return {"outcome": "Unschedulable", "message": NO_NODES}
+    facts: dict[str, Any] = {"points": {"predicatesNeverRun": [], **expect["points"]}}
+    if expect.get("error"):
+        return facts | {"outcome": "Error", "message": expect["error"]}
+    facts["filter.verdict"] = {
+        node: _status(verdict) | {"plugin": verdict.get("plugin") or None}
+        for node, verdict in expect["verdict"].items()
+    }
+    facts["filter.rejectedBy"] = {
+        node: {predicate: _status(status) for predicate, status in (expect["filter"].get(node) or {}).items()}
+        for node in expect["verdict"]
+    }
+    if expect["totals"]:
+        facts["score.plugins"] = expect["scores"]
+        facts["score.totals"] = expect["totals"]
+        facts["bestNodes"] = sorted(expect["best"])
+    facts["message"] = expect.get("message") or ""
+    return facts
+
+
+def _status(status: Json) -> dict[str, Any]:
+    return {"code": status["code"], "reasons": sorted(status.get("reasons") or [])}
+
+
+def explain(version: str, case: Case) -> Json:
+    snapshot = kschedx.Snapshot.from_objects(case.record["objects"])
+    config = case.record["config"]
+    return kschedx.explain(snapshot, case.record["pod"], config=config, kube_version=version).to_dict()
+
+
+@pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
+def test_the_decision_is_kube_schedulers(version: str, case: Case) -> None:
+    document = explain(version, case)
+    found = list(differences(recorded(case.record["expect"]), explained(document)))
+    if found:
+        told = "\n".join(map(str, found))
+        pytest.fail(f"{case.name}: {len(found)} differences from kube-scheduler's decision\n{told}", pytrace=False)
+
+
+@pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
+def test_every_rejection_is_accounted_for(version: str, case: Case) -> None:
+    filtered = explain(version, case)["filter"] or {"nodes": {}}
+    unexplained = {
+        (node, predicate)
+        for node, told in filtered["nodes"].items()
+        for predicate, status in told["rejectedBy"].items()
+        if not status["findings"]
+    }
+    assert not unexplained
+
+
+LEFT_OUT = [case for version, case in CASES if version == "1.5" and not case.record["expect"].get("error")]
+
+
+@pytest.mark.parametrize("case", LEFT_OUT, ids=lambda case: case.name)
+def test_nodes_are_left_out_before_any_predicate(case: Case) -> None:
+    names = {one["metadata"]["name"] for one in case.record["objects"] if one["kind"] == "Node"}
+    filtered = explain("1.5", case)["filter"] or {"nodes": {}}
+    assert sorted(names - filtered["nodes"].keys()) == sorted(case.record["expect"].get("excludedNodes") or [])
+
+
+RESOLVABLE = [case for version, case in CASES if version == "1.13" and case.record["expect"].get("message")]
+
+
+@pytest.mark.parametrize("case", RESOLVABLE, ids=lambda case: case.name)
+def test_preemption_is_tried_where_it_was(case: Case) -> None:
+    nodes = explain("1.13", case)["filter"]["nodes"]
+    tried = [node for node, told in nodes.items() if told["verdict"]["code"] == "Unschedulable"]
+    assert sorted(tried) == sorted(case.record["expect"].get("preemptionNodes") or [])
