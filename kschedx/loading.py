@@ -6,11 +6,15 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from kschedx.api.resources import RequestOptions
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.files import read
+
+AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, pod_level_in_place=True)
+"""How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
 
 
 def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
@@ -26,6 +30,7 @@ def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
             for batch in read(path):
                 builder.add(batch)
         snapshot = builder.finish(", ".join(paths))
+        snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
     if check:
         if snapshot.orphans:
             _refuse_orphan(builder, snapshot)

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "loading": {"api", "snapshot", "sources"},
     TOP: CORE | {"loading"},
     "cli": CORE | {"loading", "releases", "sources", "render", TOP},
+    "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
     "__main__": {"cli"},
 }
 

@@ -56,10 +56,15 @@ def test_the_readme_gives_a_reason_for_each_dependency_and_no_other() -> None:
     assert sorted(name for name, _ in reasons) == sorted(dependencies())
 
 
+def optional() -> set[str]:
+    extras = PYPROJECT["project"]["optional-dependencies"].values()
+    return {canonicalize_name(Requirement(one).name) for extra in extras for one in extra}
+
+
 def test_the_package_imports_what_it_declares() -> None:
     imported = {found.distribution for imports in IMPORTS.values() for found in imports}
     third_party = imported - set(sys.stdlib_module_names) - {"kschedx"}
-    assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies())
+    assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies()) | optional()
 
 
 def test_the_readme_names_the_oldest_python() -> None:

@@ -100,6 +100,8 @@ def diff_profiles(
         pending=all_pending,
         running=all_running,
     )
+    if selector is not None and not rows and not left_out:
+        raise InputError(f'no pod has the labels "{selector}"', hint="without -n, all namespaces are searched")
     summary = _compare(pair, rows, left_out, jobs)
     _print(before, after, found, summary, output)
     if summary.differences:

@@ -188,10 +188,11 @@ def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool
         yield Effect.MOVES if set(before.chosen).isdisjoint(after.chosen) else Effect.TIES
     if set(before.preemptions) != set(after.preemptions):
         yield Effect.PREEMPTS
-    if is_shifted:
-        yield Effect.FITS
-    if before.message != after.message:
-        yield Effect.MESSAGE
+    if placed in ((True, True), (False, False)):  # otherwise that goes without saying
+        if is_shifted:
+            yield Effect.FITS
+        if before.message != after.message:
+            yield Effect.MESSAGE
     if is_rescored:
         yield Effect.SCORES
 
@@ -264,6 +265,15 @@ def _turned(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]
         )
         turns.append(Turn(plugin=plugin, before=first, after=second))
     return tuple(sorted((turn for turn in turns if turn.swing), key=lambda turn: (-turn.swing, turn.plugin)))
+
+
+def rescored_nodes(before: Story, after: Story) -> tuple[str, ...]:
+    """Nodes whose scores are not the same; the stories have the same nodes."""
+    zero = np.zeros(len(before.nodes), dtype=np.int64)
+    changed = before.totals != after.totals
+    for plugin in {*before.scores, *after.scores}:
+        changed |= before.scores.get(plugin, zero) != after.scores.get(plugin, zero)
+    return tuple(before.nodes[row] for row in np.flatnonzero(changed).tolist())
 
 
 class Group(Struct, frozen=True, kw_only=True):

@@ -280,7 +280,8 @@ def _rejection(document: Mapping[str, Any]) -> Rejection:
 
 def _story(document: Mapping[str, Any]) -> Story:
     seen: Iterable[str] = [name for group in document["rejected"] for name in group["nodes"]]
-    nodes = tuple(sorted({*seen, *document["fits"], *document["notEvaluated"], *document["scores"]}))
+    known = {*seen, *document["fits"], *document["notEvaluated"], *document["scores"], *document["nodes"]}
+    nodes = tuple(sorted(known))
     index = {name: row for row, name in enumerate(nodes)}
     verdicts = np.full(len(nodes), UNSEEN, dtype=np.int64)
     verdicts[[index[name] for name in document["fits"]]] = FITS

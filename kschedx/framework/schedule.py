@@ -35,9 +35,9 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
     if not len(framework.nodes):
         return replace(cycle, message=NO_NODES)
     cycle = _schedule(framework, pod, cycle)
-    # kube-scheduler never looks at a gated pod; what would follow is told all the same
+    # kube-scheduler never looks at a gated pod; what would follow is told all the same, an internal error first of all
     gated = any(not status.is_success for status in cycle.pre_enqueue)
-    return replace(cycle, outcome=Outcome.GATED) if gated else cycle
+    return replace(cycle, outcome=Outcome.GATED) if gated and cycle.outcome is not Outcome.ERROR else cycle
 
 
 def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
@@ -73,6 +73,7 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
     if outcome.passed.any():
         return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
 
+    nodes, outcome = _diagnosed(framework, state, pod, nodes, outcome)
     reasons = _histogram(outcome)
     left_out = framework.release.messages.node_left_out.format(plugins=" ".join(sorted(naming)))
     excluded = len(framework.nodes) - len(nodes)
@@ -105,6 +106,20 @@ def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> int | 
         return None
     nominated = framework.nodes.take(np.array([row], dtype=np.int64))
     return row if bool(framework.passes_filters(state, pod, nominated).passed[0]) else None
+
+
+def _diagnosed(
+    framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
+) -> tuple[NodeTable, FilterOutcome]:
+    """The nodes that have a status of their own, none of which fits: those that PreFilter left in, and the nominated one,
+    which was tried first whatever PreFilter said."""
+    row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
+    if row is None or row in nodes.rows:
+        return nodes, outcome
+    more = framework.nodes.take(np.sort(np.append(nodes.rows, row)))
+    diagnosed = framework.passes_filters(state, pod, more)
+    # an error there is logged and leaves no status behind
+    return (nodes, outcome) if (diagnosed.codes == Code.ERROR).any() else (more, diagnosed)
 
 
 def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:

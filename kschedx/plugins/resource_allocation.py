@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_scalar_resource
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.errors import InputError, nearest
+from kschedx.explain.events import Event, EventPart, Stage, parse
 from kschedx.framework.registry import IN_TREE
 from kschedx.render import terminal
-from kschedx.explain.events import Event, EventPart, Stage, parse
 from kschedx.render.layout import BLANK, BOLD, DIM, line, paragraph, text
 from kschedx.render.reasons import REASON_IDS, REASONS
 from kschedx.render.units import count

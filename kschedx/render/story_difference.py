@@ -8,6 +8,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 
+from kschedx.explain.comparison import rescored_nodes
 from kschedx.explain.story import Rejection, Story
 from kschedx.render import terminal
 from kschedx.render.layout import BLANK, BOLD, DIM, cut, line, text, wrapped
@@ -127,7 +128,7 @@ def _preemption(story: Story) -> str:
 
 def _rejections(before: Story, after: Story) -> Iterator[Row]:
     """The reasons with their nodes, in the order in which they were met."""
-    first, second = _by_reason(before), _by_reason(after)
+    first, second = _by_reason(before, after), _by_reason(after, before)
     if first or second:
         yield Row(label="rejected", is_title=True)
     for rejection in dict.fromkeys((*first, *second)):
@@ -135,10 +136,12 @@ def _rejections(before: Story, after: Story) -> Iterator[Row]:
         yield _row(label, (found.get(rejection, "") for found in (first, second)))
 
 
-def _by_reason(story: Story) -> dict[Rejection, str]:
+def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
+    """Reasons to the nodes that have them, those first that the other story does not reject so."""
     found = dict.fromkeys(story.stops, "before any node")
     for number, rejection in enumerate(story.rejections):
-        names = story.nodes_of(number)
+        others = set(other.nodes_of(other.rejections.index(rejection))) if rejection in other.rejections else set()
+        names = sorted(story.nodes_of(number), key=others.__contains__)
         if names:
             found[rejection] = f"{count(len(names), 'node')}: {listed(names, 3)}"
     return found
@@ -157,10 +160,10 @@ def _scores(before: Story, after: Story) -> Iterator[Row]:
 
 
 def _interesting(before: Story, after: Story) -> list[str]:
-    """The winners, then those behind them."""
+    """The winners, then those behind them, then others whose scores differ."""
     found = [name for story in (before, after) for name in story.chosen[:1]]
     found += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
-    return list(dict.fromkeys(found))[:MOST_NODES]
+    return list(dict.fromkeys((*found, *rescored_nodes(before, after))))[:MOST_NODES]
 
 
 def _score(story: Story, plugin: str, row: int) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,7 +25,7 @@ from kschedx.snapshot.devices import device_class_of_resource
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS, WORKLOADS, refuse_unknown
 from kschedx.snapshot.nodes import ClusterNodes
-from kschedx.snapshot.pod_columns import PodColumns
+from kschedx.snapshot.pod_columns import NameTaken, PodColumns
 from kschedx.snapshot.snapshot import Snapshot, Source
 from kschedx.snapshot.storage import Storage
 from kschedx.snapshot.wire import (
@@ -77,6 +78,17 @@ class Batch(Protocol):
         ...
 
 
+class Page(Batch, Protocol):
+    """A part of an API server's list (sources.live.lists.ListPage)."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def with_kinds(self) -> Batch:
+        """The same objects, each with its kind."""
+        ...
+
+
 class _Dicts(Struct, frozen=True):
     """Manifests as dicts, as a batch that is its own origin."""
 
@@ -103,7 +115,10 @@ class SnapshotBuilder:
         self._images = NodeImages()
         self._others: dict[str, list[Any]] = {kind: [] for kind in TYPED}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
+        self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
+        """First row, origin and positions in the batch of the pods that were added together."""
         self._seen: dict[tuple[str, str, str], tuple[Origin, int]] = {}
+        """Where every other object was read."""
 
     def add_objects(self, objects: Sequence[Mapping[str, object]]) -> None:
         """Manifests as dicts; a `List` counts as its items."""
@@ -112,6 +127,30 @@ class SnapshotBuilder:
             items = item.get("items")
             flat.extend(items if item.get("kind") == "List" and isinstance(items, list) else [item])
         self.add(_Dicts(msgspec.json.encode(flat)))
+
+    def add_page(self, page: Page) -> None:
+        """A part of an API server's list, whose items do not repeat their kind. Raises `InputError` as `add` does."""
+        items = _ITEMS.get(page.kind)
+        if items is not None:
+            try:
+                known: list[Any] = page.decode(items)
+                self._add_items(known, page.origin)
+                return
+            except msgspec.ValidationError:
+                pass  # told below, by the object that it is about
+        self.add(page.with_kinds())
+
+    def forget(self, kind: str) -> None:
+        """Take back every object of a kind, as before its list is read again."""
+        del self.kinds[kind]
+        self._seen = {key: place for key, place in self._seen.items() if key[0] != kind}
+        self._workloads = {key: raw for key, raw in self._workloads.items() if key[0] != kind}
+        if kind == "Pod":
+            self._pods, self._pod_places = PodColumns(), []
+        elif kind == "Node":
+            self._nodes, self._images = [], NodeImages()
+        elif kind in self._others:
+            self._others[kind] = []
 
     def add(self, batch: Batch) -> None:
         """Raises `InputError` with an object's place and field path."""
@@ -123,15 +162,23 @@ class SnapshotBuilder:
             for index, raw in enumerate(raws):
                 self._add_one(raw, index, origin)
             return
-        for index, item in enumerate(parsed):
+        self._add_items(parsed, origin)
+
+    def _add_items(self, items: Sequence[_BulkItem], origin: Origin) -> None:
+        pods: list[PodItem] = []
+        indexes: list[int] = []
+        for index, item in enumerate(items):
             if item.api_version not in ("v1", ""):
                 self.kinds[str(item.__struct_config__.tag)] += 1  # the same kind of another group is somebody else's
             elif isinstance(item, PodItem):
-                self._add_pod(item, index, origin)
+                pods.append(item)
+                indexes.append(index)
             elif isinstance(item, NodeItem):
                 self._add_node(item, index, origin)
             else:
                 self._add_volume(item, index, origin)
+        if pods:
+            self._add_pods(pods, indexes, origin)
 
     def _add_volume(self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: Origin) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
@@ -162,7 +209,7 @@ class SnapshotBuilder:
             raise error.at(origin.place(index)) from None
         try:
             if kind == "Pod":
-                self._add_pod(_decode_item(raw, PodItem), index, origin)
+                self._add_pods([_decode_item(raw, PodItem)], [index], origin)
             elif kind == "Node":
                 self._add_node(_decode_item(raw, NodeItem), index, origin)
             else:
@@ -170,14 +217,28 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=name.strip())).at(origin.place(index)) from None
 
-    def _add_pod(self, item: PodItem, index: int, origin: Origin) -> None:
-        meta = item.metadata
-        namespace = meta.namespace or "default"
-        self._once("Pod", namespace, meta.name or "", index, origin)
-        try:
-            self._pods.add(item, namespace)
-        except InputError as error:
-            raise error.at(Place(object=f"Pod {namespace}/{meta.name}")).at(origin.place(index)) from None
+    def _add_pods(self, items: Sequence[PodItem], indexes: Sequence[int], origin: Origin) -> None:
+        """`indexes` are the items' positions in their batch."""
+
+        def fail(item: int, error: InputError) -> NoReturn:
+            meta = items[item].metadata
+            place = Place(object=f"Pod {meta.namespace or 'default'}/{meta.name}")
+            if isinstance(error, NameTaken):
+                first = (
+                    self._place_of_row(error.row)
+                    if error.row < len(self._pods)
+                    else origin.place(indexes[error.row - len(self._pods)])
+                )
+                error = InputError(f"{error.message} in {first}" if str(first) else error.message)
+            raise error.at(place).at(origin.place(indexes[item])) from None
+
+        self._pod_places.append((len(self._pods), origin, indexes))
+        self._pods.add(items, fail)
+
+    def _place_of_row(self, row: int) -> Place:
+        """Where the pod of a row was read."""
+        first, origin, indexes = self._pod_places[bisect_right(self._pod_places, row, key=lambda place: place[0]) - 1]
+        return origin.place(indexes[row - first])
 
     def _add_node(self, item: NodeItem, index: int, origin: Origin) -> None:
         self._once("Node", "", item.metadata.name, index, origin)
@@ -230,18 +291,14 @@ class SnapshotBuilder:
         """Count an object; a second one of the same name is an error."""
         self.kinds[kind] += 1
         key = (kind, namespace, name)
-        first = self._seen.setdefault(key, (origin, index))
-        if first[0] is not origin or first[1] != index:
+        if key in self._seen:
             title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-            where = str(first[0].place(first[1]))
-            raise InputError(
-                f"there is already one of this name{f' in {where}' if where else ''}", place=Place(object=title)
-            ).at(origin.place(index))
+            _refuse_second(title, self._seen[key], (origin, index))
+        self._seen[key] = (origin, index)
 
     def place_of_pod(self, namespace: str, name: str) -> Place:
         """Where a pod was read."""
-        origin, index = self._seen["Pod", namespace, name]
-        return origin.place(index)
+        return self._place_of_row(self._pods.rows[f"{namespace}/{name}"])
 
     def place_of_node(self, name: str) -> Place:
         """Where a node was read."""
@@ -253,6 +310,8 @@ class SnapshotBuilder:
         classes = {c.metadata.name: default_priority_class(c) for c in self._others["PriorityClass"]}
         index = {node.metadata.name: row for row, node in enumerate(self._nodes)}
         pods = self._pods.table(index, classes)
+        if len(pods):
+            self.kinds["Pod"] = len(pods)
         return Snapshot(
             source=Source(text=source, kinds=dict(self.kinds)),
             cluster=ClusterNodes(self._nodes, self._images),
@@ -274,9 +333,23 @@ class SnapshotBuilder:
         )
 
 
+def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
+    """Two objects of one name: which of them counts is not for kschedx to say."""
+    where = str(first[0].place(first[1]))
+    message = f"there is already one of this name{f' in {where}' if where else ''}"
+    raise InputError(message, place=Place(object=title)).at(second[0].place(second[1]))
+
+
 _WITH_SIZES = frozenset({"PersistentVolume", "PersistentVolumeClaim", "CSIStorageCapacity"})
 _BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimItem
 _BULK: msgspec.json.Decoder[list[_BulkItem]] = msgspec.json.Decoder(list[_BulkItem])
+_ITEMS: Mapping[str, msgspec.json.Decoder[list[Any]]] = {
+    "Pod": msgspec.json.Decoder(list[PodItem]),
+    "Node": msgspec.json.Decoder(list[NodeItem]),
+    "PersistentVolume": msgspec.json.Decoder(list[PersistentVolumeItem]),
+    "PersistentVolumeClaim": msgspec.json.Decoder(list[PersistentVolumeClaimItem]),
+}
+"""Decoders of items whose kind is known."""
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 import numpy as np
@@ -16,9 +17,23 @@ from kschedx.api.priority import resolve_priority
 from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.pods import PodTable
-from kschedx.snapshot.wire import PodItem, SlimVolume
+from kschedx.snapshot.wire import MaybeRaw, PodItem, SlimPodStatus, SlimVolume
 
 _ENCODER = msgspec.json.Encoder()
+
+
+class NameTaken(InputError):
+    """Two pods of one name; `row` is the first's."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__("there is already one of this name")
+        self.row = row
+
+
+class Fail(Protocol):
+    """Tells which of the items that are being added an error is about."""
+
+    def __call__(self, item: int, error: InputError) -> NoReturn: ...
 
 
 class _Interner:
@@ -31,31 +46,50 @@ class _Interner:
         self.index: dict[bytes, int] = {b"": 0}
         self.values: list[Any] = [empty]
 
-    def add(self, key: bytes, make: Callable[[bytes], object]) -> int:
-        """Append the code of `key`; raises what `make` does."""
+    def code(self, key: bytes, make: Callable[[bytes], object]) -> int:
+        """Raises what `make` does."""
         code = self.index.get(key)
         if code is None:
             value = make(key)
             code = self.index[key] = len(self.values)
             self.values.append(value)
-        self.codes.append(code)
         return code
+
+    def codes_of(self, keys: Sequence[bytes], make: Callable[[bytes], object], fail: Fail) -> list[int]:
+        """The codes of many keys, nearly all of which are known."""
+        found = list(map(self.index.get, keys))
+        if None not in found:
+            return found  # type: ignore[return-value]
+        codes = []
+        for item, (key, code) in enumerate(zip(keys, found, strict=True)):
+            try:
+                codes.append(self.code(key, make) if code is None else code)
+            except InputError as error:
+                fail(item, error)
+        return codes
 
     def column(self) -> Column[Any]:
         return Column(np.array(self.codes, dtype=np.int64), self.values)
 
 
+_NO_STATUS = SlimPodStatus()
+
+
 class PodColumns:
-    """The columns of a PodTable while they grow."""
+    """The columns of a PodTable while they grow.
+
+    Pods come by the thousand, so that each step is one loop over all of them: a call for each pod would take longer than
+    its decoding.
+    """
 
     def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
         self.names: list[str] = []
         self.namespaces: list[str] = []
         self.uids: list[str] = []
         self.labels = _Interner({})
         self.owners = _Interner(())
         self.specs = _Interner(types.PodSpec())
-        self.uses_label_keys: dict[int, bool] = {}
         self.statuses = _Interner(types.PodStatus())
         self.phases: list[str] = []
         self.start_times: list[str | None] = []
@@ -63,36 +97,64 @@ class PodColumns:
         self.deletion_timestamps: list[str | None] = []
         self.nominated: list[str] = []
         self.node_names: list[str] = []
+        self._with_label_keys: set[int] = set()
+        """Codes of specs that differ between pods of one template with other labels."""
+        self._seen_specs = 0
 
-    def add(self, item: PodItem, namespace: str) -> None:
-        meta, spec, status = item.metadata, item.spec, item.status
-        labels_key = bytes(meta.labels) if isinstance(meta.labels, Raw) else b""
-        labels = self.labels.values[self.labels.add(labels_key, _labels)]
-        self.owners.add(bytes(meta.owner_references) if isinstance(meta.owner_references, Raw) else b"", _owners)
-        node_name = spec.node_name
-        spec.node_name = UNSET
-        if spec.volumes:
-            # volumes that no plugin reads differ from pod to pod by their generated names
-            spec.volumes = [v for v in spec.volumes if v != SlimVolume(name=v.name)] or UNSET
-        key = _ENCODER.encode(spec)
-        code = self.specs.add(key, _pod_spec)
-        template = self.specs.values[code]
-        if code not in self.uses_label_keys:
-            self.uses_label_keys[code] = uses_label_keys(template)
-        if self.uses_label_keys[code]:
-            # pods of one template with other labels then differ in their selectors
-            self.specs.codes.pop()
-            self.specs.add(key + labels_key, lambda _: merge_label_keys(template, labels))
-        self.statuses.add(_slim_status(status) if status is not None else b"", _pod_status)
-        self.names.append(meta.name or "")
-        self.namespaces.append(namespace)
-        self.uids.append(meta.uid or "")
-        self.creation_timestamps.append(meta.creation_timestamp)
-        self.deletion_timestamps.append(meta.deletion_timestamp)
-        self.node_names.append(node_name or "")
-        self.phases.append((status.phase if status else None) or "")
-        self.start_times.append(status.start_time if status else None)
-        self.nominated.append((status.nominated_node_name if status else None) or "")
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, items: Sequence[PodItem], fail: Fail) -> None:
+        """Append pods. Where something of the i-th cannot be read, or its name is taken, `fail(i, error)` raises."""
+        metas = [item.metadata for item in items]
+        specs = [item.spec for item in items]
+        statuses = [item.status or _NO_STATUS for item in items]
+        names = [meta.name or "" for meta in metas]
+        namespaces = [meta.namespace or "default" for meta in metas]
+        self._add_rows([f"{space}/{name}" for space, name in zip(namespaces, names, strict=True)], fail)
+
+        label_keys = [_bytes(meta.labels) for meta in metas]
+        self.labels.codes += self.labels.codes_of(label_keys, _labels, fail)
+        self.owners.codes += self.owners.codes_of([_bytes(meta.owner_references) for meta in metas], _owners, fail)
+        self.node_names += [spec.node_name or "" for spec in specs]
+        for spec in specs:
+            spec.node_name = UNSET
+            if spec.volumes:
+                # volumes that no plugin reads differ from pod to pod by their generated names
+                spec.volumes = [v for v in spec.volumes if v != SlimVolume(name=v.name)] or UNSET
+        self.specs.codes += self._spec_codes(list(map(_ENCODER.encode, specs)), label_keys, fail)
+        self.statuses.codes += self.statuses.codes_of(list(map(_slim_status, statuses)), _pod_status, fail)
+
+        self.names += names
+        self.namespaces += namespaces
+        self.uids += [meta.uid or "" for meta in metas]
+        self.creation_timestamps += [meta.creation_timestamp for meta in metas]
+        self.deletion_timestamps += [meta.deletion_timestamp for meta in metas]
+        self.phases += [status.phase or "" for status in statuses]
+        self.start_times += [status.start_time for status in statuses]
+        self.nominated += [status.nominated_node_name or "" for status in statuses]
+
+    def _add_rows(self, keys: Sequence[str], fail: Fail) -> None:
+        first = len(self)
+        for item, key in enumerate(keys):
+            if self.rows.setdefault(key, first + item) != first + item:
+                fail(item, NameTaken(self.rows[key]))
+
+    def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: Fail) -> list[int]:
+        codes = self.specs.codes_of(keys, _pod_spec, fail)
+        values = self.specs.values
+        self._with_label_keys.update(
+            code for code in range(self._seen_specs, len(values)) if uses_label_keys(values[code])
+        )
+        if self._with_label_keys:
+            for item, code in enumerate(codes):
+                if code in self._with_label_keys:
+                    # the keys stand for the pod's own labels
+                    labels = self.labels.values[self.labels.index[label_keys[item]]]
+                    merge = partial(_merged, values[code], labels)
+                    codes[item] = self.specs.code(keys[item] + label_keys[item], merge)
+        self._seen_specs = len(values)
+        return codes
 
     def table(self, nodes: Mapping[str, int], classes: Mapping[str, types.PriorityClass]) -> PodTable:
         specs = self.specs.column()
@@ -100,6 +162,7 @@ class PodColumns:
         phases, node_names = Column.of(self.phases), Column.of(self.node_names)
         finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return PodTable(
+            rows=self.rows,
             names=self.names,
             namespaces=Column.of(self.namespaces),
             uids=self.uids,
@@ -118,7 +181,15 @@ class PodColumns:
         )
 
 
-def _slim_status(status: Any) -> bytes:
+def _merged(template: types.PodSpec, labels: types.Labels, _: bytes) -> types.PodSpec:
+    return merge_label_keys(template, labels)
+
+
+def _bytes(raw: MaybeRaw) -> bytes:
+    return b"" if raw is UNSET else bytes(raw)
+
+
+def _slim_status(status: SlimPodStatus) -> bytes:
     """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod."""
     part: dict[str, object] = {}
     if isinstance(status.conditions, Raw):

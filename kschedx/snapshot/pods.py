@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -49,6 +49,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     it has not finished.
     """
 
+    rows: Mapping[str, int]
+    """`namespace/name` to row."""
     names: Sequence[str]
     namespaces: Column[str]
     uids: Sequence[str]
@@ -99,13 +101,6 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def key(self, row: int) -> str:
         """`namespace/name`."""
         return f"{self.namespaces[row]}/{self.names[row]}"
-
-    @_wherever_they_run
-    def rows(self) -> dict[str, int]:
-        """`namespace/name` to row."""
-        spaces = self.namespaces.values
-        codes = self.namespaces.codes.tolist()
-        return {f"{spaces[code]}/{name}": row for row, (code, name) in enumerate(zip(codes, self.names, strict=True))}
 
     @_wherever_they_run
     def priorities(self) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,14 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
 
+class Missing(StrEnum):
+    """Why a cluster's objects of a kind are not in a snapshot."""
+
+    FORBIDDEN = "forbidden"
+    ABSENT = "absent"
+    """The API server does not serve the kind, so there are none."""
+
+
 class Source(Struct, frozen=True, kw_only=True):
     """Where a snapshot came from."""
 
@@ -36,6 +45,10 @@ class Source(Struct, frozen=True, kw_only=True):
     """File names, or what else a person would recognize it by."""
     kinds: Mapping[str, int] = field(default_factory=dict)
     """Kind to number of objects that were read."""
+    missing: Mapping[str, Missing] = field(default_factory=dict)
+    """Kinds whose objects could not be read, though the cluster may have some."""
+    server_version: str = ""
+    """The API server's release (`v1.36.2`), where one was asked."""
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, dict=True):

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "fixtures/bin-packing/cluster.yaml",
     ),
     "filter": ("default", "hard-zone-spread", "-s", "fixtures/volume-local-cordoned/cluster.yaml", "--all"),
-    "feasible-nodes": ("default", "hard-zone-spread", *WEB, "-l", "app.kubernetes.io/name=web"),
+    "feasible-nodes": ("default", "hard-zone-spread", *WEB, "-l", "app=web"),
     "preemption": (
         "default",
         "no-preemption",
@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "release-message": (
         "--kube-version",
-        "1.35..1.36",
+        "1.30..1.36",
         "no-preemption",
         "fixtures/gpu-pool-taints/pod.yaml",
         "-s",
@@ -67,6 +67,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Name of the expected file to what follows `kschedx diff-profiles`."""
+
+OTHER_OUTPUTS = [("weight", "wide"), ("filter", "markdown"), ("filter", "yaml")]
 
 each_command = pytest.mark.parametrize("name", COMMANDS)
 each_of_pods = pytest.mark.parametrize(
@@ -90,14 +92,14 @@ def test_the_screen_is_as_expected(name: str, golden: Golden) -> None:
     golden.check(FOLDER / f"{name}.txt", screen(name))
 
 
-@pytest.mark.parametrize(("name", "output"), [("weight", "wide"), ("filter", "markdown"), ("filter", "yaml")])
+@pytest.mark.parametrize(("name", "output"), OTHER_OUTPUTS)
 def test_other_outputs_are_as_expected(name: str, output: str, golden: Golden) -> None:
     golden.check(FOLDER / f"{name}-{output}.txt", screen(name, "-o", output))
 
 
 def test_every_expected_file_has_its_command() -> None:
-    expected = {path.stem for path in FOLDER.glob("*.txt")}
-    assert {name.removesuffix("-wide").removesuffix("-markdown").removesuffix("-yaml") for name in expected} == set(COMMANDS)
+    outputs = {f"{name}-{output}" for name, output in OTHER_OUTPUTS}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*COMMANDS, *outputs}
 
 
 @each_command

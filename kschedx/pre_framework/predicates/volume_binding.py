@@ -30,7 +30,9 @@ class CheckVolumeBinding(Predicate):
         claims = self._claims(pod)
         if isinstance(claims, PodClaims):
             storage = self.context.snapshot.storage
-            state[self._binding] = Binding(claims, storage, self.context.nodes, attributes_classes=False)
+            state[self._binding] = Binding(
+                claims, storage, self.context.nodes, attributes_classes=False, migrated=frozenset()
+            )
         else:
             state[self._binding] = claims
 

@@ -1,0 +1,138 @@
+"""Placement rules under test: fixtures for pytest, registered as the plugin `kschedx`.
+
+    def test_web_stays_off_gpu_nodes(kschedx_snapshot, placement):
+        snapshot = kschedx_snapshot("cluster/")
+        placement(snapshot, "shop/web-0").matches("golden/web-0.json")
+
+`pytest --kschedx-update` writes the files anew. A failure tells what differs as two stories side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kschedx.explain.explanation import Explanation
+    from kschedx.explain.story import Story
+    from kschedx.snapshot.snapshot import Snapshot
+
+UPDATE = "--kschedx-update"
+WIDTH = 120
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kschedx", "placement rules (kschedx)")
+    group.addoption(UPDATE, action="store_true", help="write expected placements anew; read the difference")
+
+
+class Placement:
+    """Where a pod goes and why, to be held against a file that says so."""
+
+    def __init__(self, explanation: Explanation, folder: Path, *, updating: bool) -> None:
+        self.explanation = explanation
+        self._folder = folder
+        self._updating = updating
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes among which kube-scheduler picks; empty where the pod cannot be scheduled."""
+        return self.explanation.chosen_nodes
+
+    @property
+    def message(self) -> str:
+        """The event's text where it cannot."""
+        return self.explanation.message
+
+    @property
+    def story(self) -> Story:
+        from kschedx.explain.story import Story
+
+        return Story.of(self.explanation.cycle)
+
+    def matches(self, file: str | Path) -> None:
+        """Fail where the story differs from the one in `file` (JSON, relative to the test's folder)."""
+        __tracebackhide__ = True
+        path = self._folder / file
+        actual = self.story
+        if self._updating:
+            from kschedx.render.document import to_json
+
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(to_json(actual.to_dict()) + "\n", encoding="utf-8")
+            return
+        if not path.exists():
+            pytest.fail(f"{file} does not exist; pytest {UPDATE} writes it", pytrace=False)
+        told = _difference(_read(path), actual)
+        if told:
+            pytest.fail(f"{told}\n\nIf this is what it should be: pytest {UPDATE}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def kschedx_snapshot(pytestconfig: pytest.Config) -> Callable[..., Snapshot]:
+    """`kschedx_snapshot("cluster.yaml", "more/")`: files and folders, relative to pytest's rootdir; loaded once."""
+    loaded: dict[tuple[str, ...], Snapshot] = {}
+
+    def load(*paths: str | Path) -> Snapshot:
+        import kschedx
+
+        key = tuple(str(pytestconfig.rootpath / path) for path in paths)
+        if key not in loaded:
+            loaded[key] = kschedx.load(*key)
+        return loaded[key]
+
+    return load
+
+
+@pytest.fixture
+def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
+    """`placement(snapshot, pod, config=..., kube_version=...)`, with what `kschedx.explain` takes.
+
+    `config` can also be the path of a KubeSchedulerConfiguration, relative to pytest's rootdir.
+    """
+    root = request.config.rootpath
+    folder = request.path.parent
+    updating = bool(request.config.getoption(UPDATE))
+
+    def explain(
+        snapshot: Snapshot,
+        pod: str | Mapping[str, object],
+        *,
+        config: str | Path | Mapping[str, object] | None = None,
+        **options: Any,
+    ) -> Placement:
+        import kschedx
+
+        parsed = config if config is None or isinstance(config, Mapping) else _configuration(root / config)
+        return Placement(kschedx.explain(snapshot, pod, config=parsed, **options), folder, updating=updating)
+
+    return explain
+
+
+def _configuration(path: Path) -> Mapping[str, object]:
+    from kschedx.sources.text import load_documents
+
+    ((document, _),) = load_documents(str(path))
+    return document
+
+
+def _read(path: Path) -> Story:
+    from kschedx.explain.story import Story
+    from kschedx.sources.text import load_documents
+
+    ((document, _),) = load_documents(str(path))
+    return Story.from_dict(document, str(path))
+
+
+def _difference(expected: Story, actual: Story) -> str:
+    """Both stories where they differ, side by side; empty where they tell the same."""
+    from kschedx.explain.comparison import compare
+    from kschedx.render.story_difference import stories
+
+    if compare(expected, actual) is None:
+        return ""
+    lines = stories(expected, actual, ("expected", "actual"), width=WIDTH, only_differences=True)
+    return "\n".join(line.plain for line in lines)

@@ -1,0 +1,63 @@
+"""Where an API server keeps the kinds that scheduling reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A kind, and how its list is asked for in the whole cluster."""
+
+    kind: str
+    plural: str
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    """In which an API server of any release may serve it, the one to ask for first at the front."""
+
+    @property
+    def name(self) -> str:
+        """As RBAC and `kubectl get` name it: `poddisruptionbudgets.policy`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, version: str) -> str:
+        return f"/apis/{self.group}/{version}/{self.plural}" if self.group else f"/api/{version}/{self.plural}"
+
+
+_STORAGE = "storage.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
+
+RESOURCES = (
+    Resource(kind="Pod", plural="pods"),
+    Resource(kind="Node", plural="nodes"),
+    Resource(kind="ReplicaSet", plural="replicasets", group="apps"),
+    Resource(kind="Job", plural="jobs", group="batch"),
+    Resource(kind="PersistentVolumeClaim", plural="persistentvolumeclaims"),
+    Resource(kind="PersistentVolume", plural="persistentvolumes"),
+    Resource(kind="VolumeAttachment", plural="volumeattachments", group=_STORAGE, versions=("v1", "v1beta1")),
+    Resource(kind="CSINode", plural="csinodes", group=_STORAGE, versions=("v1", "v1beta1")),
+    Resource(kind="Service", plural="services"),
+    Resource(kind="Deployment", plural="deployments", group="apps"),
+    Resource(kind="StatefulSet", plural="statefulsets", group="apps"),
+    Resource(kind="DaemonSet", plural="daemonsets", group="apps"),
+    Resource(kind="ReplicationController", plural="replicationcontrollers"),
+    Resource(kind="CronJob", plural="cronjobs", group="batch", versions=("v1", "v1beta1")),
+    Resource(kind="Namespace", plural="namespaces"),
+    Resource(kind="LimitRange", plural="limitranges"),
+    Resource(kind="PodDisruptionBudget", plural="poddisruptionbudgets", group="policy", versions=("v1", "v1beta1")),
+    Resource(kind="PriorityClass", plural="priorityclasses", group=_SCHEDULING, versions=("v1", "v1beta1")),
+    Resource(kind="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha2")),
+    Resource(kind="StorageClass", plural="storageclasses", group=_STORAGE, versions=("v1", "v1beta1")),
+    Resource(kind="CSIDriver", plural="csidrivers", group=_STORAGE, versions=("v1", "v1beta1")),
+    Resource(kind="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=("v1", "v1beta1")),
+    Resource(kind="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=("v1", "v1beta1")),
+    Resource(
+        kind="DeviceClass",
+        plural="deviceclasses",
+        group="resource.k8s.io",
+        versions=("v1", "v1beta2", "v1beta1"),
+    ),
+)
+"""The longest lists first, so that they are not what everything waits for in the end."""
+
+RESOURCE_OF = {resource.kind: resource for resource in RESOURCES}

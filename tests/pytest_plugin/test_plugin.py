@@ -1,0 +1,94 @@
+"""The pytest plugin, used as a team would: a repository of its own, with its placement rules under test."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from tests.command import ROOT
+
+RULES = """
+def test_where_web_goes(kschedx_snapshot, placement):
+    snapshot = kschedx_snapshot("cluster")
+    assert snapshot is kschedx_snapshot("cluster")
+    web = placement(snapshot, "shop/search-api-wpn7dxsnmv-jdk92"CONFIG)
+    assert web.nodes
+    assert not web.message
+    web.matches("expected/search.json")
+"""
+FILE = Path("expected/search.json")
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    """A repository with a dump of its cluster and one rule."""
+    shutil.copytree(ROOT / "fixtures/web-rollout/cluster", tmp_path / "cluster")
+    shutil.copy(ROOT / "profiles/binpack.yaml", tmp_path / "binpack.yaml")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    write_rule(tmp_path)
+    return tmp_path
+
+
+def write_rule(folder: Path, config: str = "") -> None:
+    (folder / "test_rules.py").write_text(RULES.replace("CONFIG", config), encoding="utf-8")
+
+
+def run(folder: Path, *options: str) -> tuple[int, str]:
+    installed = entry_points(group="pytest11", name="kschedx")
+    plugin = () if installed else ("-p", "kschedx.pytest_plugin")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugin, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def test_a_rule_is_written_kept_and_broken(team: Path) -> None:
+    code, text = run(team)
+    assert (code, f"{FILE} does not exist; pytest --kschedx-update writes it" in text) == (1, True)
+
+    code, text = run(team, "--kschedx-update")
+    assert code == 0, text
+    assert json.loads((team / FILE).read_text(encoding="utf-8"))["kind"] == "Story"
+
+    code, text = run(team)
+    assert code == 0, text
+
+    write_rule(team, ', config="binpack.yaml"')
+    code, text = run(team)
+    assert code == 1
+    assert "shop/search-api-wpn7dxsnmv-jdk92: two stories" in text
+    assert "NodeResourcesBalancedAllocation" in text
+    assert "If this is what it should be: pytest --kschedx-update" in text
+    # a story, and no document
+    assert not {"{", '"kind"', "Traceback", "test_rules.py:"} & set(text.split())
+
+
+def test_what_does_not_differ_is_left_out_of_a_failure(team: Path) -> None:
+    run(team, "--kschedx-update")
+    document = json.loads((team / FILE).read_text(encoding="utf-8"))
+    document["nodes"] = ["another"]
+    (team / FILE).write_text(json.dumps(document), encoding="utf-8")
+    _, text = run(team)
+    marked = [line for line in text.splitlines() if line.startswith("≠")]
+    assert len(marked) == 1
+    assert marked[0].split() == ["≠", "goes", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
+
+
+def test_a_file_that_is_no_story_is_named(team: Path) -> None:
+    (team / FILE).parent.mkdir()
+    (team / FILE).write_text('{"kind": "Pod"}', encoding="utf-8")
+    code, text = run(team)
+    assert code == 1
+    assert "expected kschedx/v1, Story" in text
