@@ -11,13 +11,18 @@ from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kschedx.explain.explanation import Explanation
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
 TARGET is a manifest (a file, or - for standard input), a pod of the snapshot (pod/NAME, or just NAME), or a workload
 whose template makes the pod (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ...). A pod that runs already is explained as if
 it were scheduled now.
+
+Without TARGET, --all-pending or -l asks for many pods: equal reasons are told together, in the order of the queue.
 
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
 """
@@ -31,7 +36,9 @@ class Output(StrEnum):
 
 
 def why(
-    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
+    target: Annotated[
+        str | None, typer.Argument(metavar="[TARGET]", show_default=False, autocompletion=completion.targets)
+    ] = None,
     snapshot: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,6 +53,13 @@ def why(
         str | None,
         typer.Option("--namespace", "-n", help="The pod's namespace.", autocompletion=completion.namespaces),
     ] = None,
+    all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
+    selector: Annotated[
+        str | None, typer.Option("--selector", "-l", metavar="LABELS", help="Pods with these labels, as kubectl's -l.")
+    ] = None,
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="With --all-pending or -l: pods of every namespace.")
+    ] = False,
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration that the scheduler runs with.")
     ] = None,
@@ -90,6 +104,9 @@ def why(
 
     if not snapshot:
         raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
+    many = all_pending or selector is not None
+    if many == (target is not None):
+        raise InputError("name one TARGET, or ask for many with --all-pending or -l")
     if "-" in snapshot and target == "-":
         raise InputError("standard input cannot be both the target and the snapshot")
     if nodes not in (None, "all"):
@@ -101,6 +118,24 @@ def why(
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
         raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
     release = resolve(kube_version, gates)
+    if target is None:
+        from kschedx.api.label_query import parse_label_query
+        from kschedx.explain.many import rows_in_queue_order
+
+        return _many(
+            cluster,
+            rows_in_queue_order(
+                cluster,
+                namespace=None if all_namespaces or namespace is None and all_pending else namespace or "default",
+                labels=None if selector is None else parse_label_query(selector),
+                pending=all_pending,
+            ),
+            output,
+            config=configuration,
+            profile=profile,
+            kube_version=kube_version,
+            feature_gates=gates,
+        )
     plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
     pod = find_target(
         cluster, target, namespace, check=lambda manifest: admitted_pod(cluster, manifest, release, plugins)
@@ -121,6 +156,37 @@ def why(
         raise error.at(Place(source=source or "")) from None
     _print(explanation, output, wanted, all_nodes=nodes == "all")
     return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
+
+
+def _many(
+    cluster: Snapshot,
+    rows: list[int],
+    output: Output | None,
+    *,
+    config: Mapping[str, object] | None,
+    profile: str | None,
+    kube_version: str | None,
+    feature_gates: Mapping[str, bool],
+) -> int:
+    """A row for each reason, or every document."""
+    from kschedx.cli.why_many import Asked, documents, exit_code
+
+    asked = Asked(cluster, rows, config=config, profile=profile, kube_version=kube_version, feature_gates=feature_gates)
+    if output in (Output.JSON, Output.YAML):
+        from kschedx.render.document import to_json, to_yaml
+
+        document = documents(asked)
+        typer.echo(to_json(document) if output is Output.JSON else to_yaml(document), nl=output is Output.JSON)
+        return exit_code(asked.answers())
+    answers = asked.answers()
+    if output is Output.NAME:
+        for answer in answers:
+            typer.echo(f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip())
+    else:
+        from kschedx.render.many import print_many
+
+        print_many(answers, wide=output is Output.WIDE)
+    return exit_code(answers)
 
 
 def feature_gates(settings: list[str]) -> dict[str, bool]:

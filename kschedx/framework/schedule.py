@@ -111,8 +111,8 @@ def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> int | 
 def _diagnosed(
     framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
 ) -> tuple[NodeTable, FilterOutcome]:
-    """The nodes that have a status of their own, none of which fits: those that PreFilter left in, and the nominated one,
-    which was tried first whatever PreFilter said."""
+    """The nodes that have a status of their own, none of which fits: those that PreFilter left in, and the nominated
+    one, which was tried first whatever PreFilter said."""
     row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
     if row is None or row in nodes.rows:
         return nodes, outcome

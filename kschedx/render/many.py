@@ -25,7 +25,7 @@ def print_many(answers: Sequence[Answer], *, wide: bool = False) -> None:
 def many(answers: Sequence[Answer], *, width: int, wide: bool = False) -> list[Text]:
     """At most 40 lines, unless `wide`, which names every pod."""
     if not answers:
-        return [line(("no pod waits for a node", BOLD))]
+        return [line(("no such pod", BOLD))]
     found = groups(answers)
     lines = paragraph(_sentence(answers), width, style=BOLD)
     left = len(found)

@@ -1,0 +1,83 @@
+"""`kschedx why` for many pods."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.builders import Manifest, node, pod
+from tests.command import kschedx
+
+BIG = [{"name": "main", "image": "big", "resources": {"requests": {"cpu": "100"}}}]
+SMALL = [{"name": "main", "image": "small"}]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    objects: list[Manifest] = [
+        node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}),
+        pod("runs", on="n1", containers=SMALL),
+        pod("first", containers=BIG, priority=10, labels={"app": "big"}),
+        pod("second", containers=BIG, labels={"app": "big"}),
+        pod("fits", containers=SMALL),
+        pod("gated", containers=SMALL, schedulingGates=[{"name": "acme.io/wait"}]),
+        pod("elsewhere", namespace="other", containers=BIG),
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return str(path)
+
+
+def test_equal_reasons_are_told_together_in_the_order_of_the_queue(cluster: str) -> None:
+    ran = kschedx("why", "--all-pending", "-s", cluster)
+
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == "5 pods: 3 cannot, 1 can be scheduled, 1 held back by gates"
+    assert (
+        ran.out.index("default/first (priority 10)")
+        < ran.out.index("default/second")
+        < ran.out.index("other/elsewhere")
+    )
+    assert ran.out.count("0/1 nodes are available: 1 Insufficient cpu") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pods"),
+    [
+        pytest.param(["--all-pending", "-n", "other"], ["other/elsewhere"], id="a namespace"),
+        pytest.param(["-l", "app=big"], ["default/first", "default/second"], id="labels"),
+        pytest.param(
+            ["--all-pending", "-l", "app!=big", "-n", "default"],
+            ["default/fits node/n1", "default/gated node/n1"],
+            id="both",
+        ),
+    ],
+)
+def test_which_pods(cluster: str, arguments: list[str], pods: list[str]) -> None:
+    assert kschedx("why", *arguments, "-o", "name", "-s", cluster).out.splitlines() == pods
+
+
+def test_the_document_holds_every_explanation(cluster: str) -> None:
+    ran = kschedx("why", "--all-pending", "-o", "json", "-s", cluster)
+
+    assert [item["pod"]["name"] for item in json.loads(ran.out)["items"]] == [
+        "first",
+        "fits",
+        "gated",
+        "second",
+        "elsewhere",
+    ]
+
+
+def test_all_that_were_asked_for_fit(cluster: str) -> None:
+    assert kschedx("why", "--all-pending", "-l", "!app,!other", "-n", "default", "-s", cluster).code == 1
+    assert kschedx("why", "-l", "app=nothing", "-s", cluster).code == 0
+
+
+def test_one_target_or_many(cluster: str) -> None:
+    ran = kschedx("why", "pod/fits", "--all-pending", "-s", cluster)
+
+    assert (ran.code, ran.err) == (2, "error: name one TARGET, or ask for many with --all-pending or -l\n")

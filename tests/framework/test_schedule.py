@@ -1,0 +1,65 @@
+"""What the cycle as a whole says: the outcome, and the text of the event."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.framework.cycle import Outcome
+from tests.builders import Manifest, evaluate, node, pod
+
+NOT_PREPARED = {
+    "profiles": [{"plugins": {"preFilter": {"disabled": [{"name": "PodTopologySpread"}]}}}],
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
+GATED = {"schedulingGates": [{"name": "example.com/wait"}]}
+SPREAD = {
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    ]
+}
+
+
+def only_on(name: str) -> Manifest:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "outcome"),
+    [
+        ({}, Outcome.SCHEDULED),
+        (GATED, Outcome.GATED),
+        (SPREAD, Outcome.ERROR),
+        ({**GATED, **SPREAD}, Outcome.ERROR),
+    ],
+    ids=["neither", "gated", "an internal error", "both"],
+)
+def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome) -> None:
+    assert evaluate([node("a"), pod("p", spec=spec)], "default/p", config=NOT_PREPARED).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("nominated", "told"),
+    [
+        ("", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
+        ("full", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
+        ("gone", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
+        (
+            "other",
+            "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, "
+            "1 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+        ),
+    ],
+    ids=["none", "left in by PreFilter", "no such node", "left out by PreFilter"],
+)
+def test_the_nominated_node_has_a_status_of_its_own(nominated: str, told: str) -> None:
+    spec = {**only_on("full"), "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
+    objects = [
+        node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "10"}),
+        node("other"),
+        node("third"),
+        pod("p", spec=spec, status={"nominatedNodeName": nominated}),
+    ]
+    assert evaluate(objects, "default/p").message.startswith(f"0/3 nodes are available: {told} ")
