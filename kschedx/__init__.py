@@ -54,8 +54,8 @@ def explain(
     `pod` is `namespace/name` of a pod in the snapshot, or a manifest; a pod that runs already is scheduled as if it did
     not. A manifest is defaulted and admitted as the API server would, which runs `admission_plugins` (PodNodeSelector,
     PodTolerationRestriction, ExtendedResourceToleration) beyond its default ones. `config` is a
-    KubeSchedulerConfiguration. Raises `errors.InputError` for input that cannot be used and
-    `errors.UndecidableError` where kschedx would have to guess.
+    KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. Raises
+    `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to guess.
     """
     from kschedx.explain.run import explain_pod
 

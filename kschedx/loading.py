@@ -1,17 +1,24 @@
-"""Files to a snapshot: the only place that knows both `sources` and `snapshot`."""
+"""Files, or a live cluster, to a snapshot: the only place that knows both `sources` and `snapshot`."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.sources.files import read
+
+if TYPE_CHECKING:
+    from kschedx.sources.live.client import ApiServer
+    from kschedx.sources.live.reading import Event
 
 AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, pod_level_in_place=True)
 """How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
@@ -37,6 +44,35 @@ def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
         _refuse_written_nodes(builder, snapshot)
         _refuse_written_pods(builder, snapshot)
     return snapshot
+
+
+def load_live(server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None) -> Snapshot:
+    """A snapshot of a live cluster; `source` is what a person calls it, and `watch` sees every step of the reading.
+
+    Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
+    `InputError` where the server cannot be read.
+    """
+    from kschedx.sources.live.lists import ListPage, Restarted
+    from kschedx.sources.live.reading import Unread, read, server_version
+
+    builder = SnapshotBuilder()
+    missing: dict[str, Missing] = {}
+    with _no_collection():
+        version = server_version(server)
+        for event in read(server):
+            watch(event)
+            match event:
+                case ListPage():
+                    builder.add_page(event)
+                case Restarted(kind=kind):
+                    builder.forget(kind)
+                case Unread(kind=kind, forbidden=forbidden):
+                    builder.forget(kind)
+                    missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
+        snapshot = builder.finish(source)
+        snapshot.nodes(AS_TODAY)
+    named = replace(snapshot.source, missing=dict(sorted(missing.items())), server_version=version)
+    return replace(snapshot, source=named)
 
 
 @contextmanager

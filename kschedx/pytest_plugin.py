@@ -91,7 +91,8 @@ def kschedx_snapshot(pytestconfig: pytest.Config) -> Callable[..., Snapshot]:
 def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
     """`placement(snapshot, pod, config=..., kube_version=...)`, with what `kschedx.explain` takes.
 
-    `config` can also be the path of a KubeSchedulerConfiguration, relative to pytest's rootdir.
+    A manifest can also be a Deployment or another workload, for the pod that its template makes, and `config` the path
+    of a KubeSchedulerConfiguration, relative to pytest's rootdir.
     """
     root = request.config.rootpath
     folder = request.path.parent
@@ -107,9 +108,19 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
         import kschedx
 
         parsed = config if config is None or isinstance(config, Mapping) else _configuration(root / config)
-        return Placement(kschedx.explain(snapshot, pod, config=parsed, **options), folder, updating=updating)
+        found = kschedx.explain(snapshot, _pod(pod), config=parsed, **options)
+        return Placement(found, folder, updating=updating)
 
     return explain
+
+
+def _pod(pod: str | Mapping[str, object]) -> str | Mapping[str, object]:
+    """A workload's pod, and what is one already as it is."""
+    from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+
+    if isinstance(pod, Mapping) and pod.get("kind") in TEMPLATE_PATHS:
+        return pod_from_workload(pod)
+    return pod
 
 
 def _configuration(path: Path) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ def assumed_by_kind(
     """The sum over the containers or the largest init container, whichever is larger; overhead is not in it.
 
     `init_containers` are in order, each with whether it is restartable. A sidecar counts with those before it and with
-    the init containers after it, and is missing from the containers' sum. `default` stands for a request that is absent.
+    the init containers after it, and is missing from the containers' sum. `default` stands for an absent request.
     """
     running = sum(requests.get(resource, default) for requests in containers)
     largest = 0

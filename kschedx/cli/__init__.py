@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 
+_COMPLETER = "kubectl_complete-kschedx"
+"""`kschedx.cli.kubectl.COMPLETER`: asked about a command line, not to run one."""
+
 
 def main() -> None:
-    """The entry point of the `kschedx` command."""
-    if sys.argv[1:] == ["--version"]:  # asked often, by scripts and prompts: nothing else is loaded for it
+    """The entry point of the `kschedx` command, and of kubectl's plugin (`kschedx.cli.kubectl`)."""
+    if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):  # asked often, by scripts and prompts: nothing else is loaded for it
         from kschedx import __version__
 
         sys.stdout.write(f"kschedx {__version__}\n")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import diff_profiles, profiles, reason, shells, why
+from kschedx.cli import diff_profiles, kubectl, profiles, reason, shells, why
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.errors import InputError, KschedxError, UndecidableError
 
@@ -52,9 +52,11 @@ def _options(
 def run() -> int:
     """Run the command line of this process; returns its exit code. No traceback reaches the user."""
     try:
+        if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
+            return _answer_kubectl()
         if COMPLETE in os.environ:
             _answer_shells()
-        outcome = app(standalone_mode=False)
+        outcome = app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE)
         sys.stdout.flush()  # a reader that went away is noticed here, not by Python at exit
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
     except UndecidableError as error:
@@ -87,6 +89,12 @@ def _answer_shells() -> None:
     from typer._completion_classes import completion_init
 
     completion_init()
+
+
+def _answer_kubectl() -> int:
+    for line in kubectl.candidates(app, sys.argv[1:]):
+        typer.echo(line)
+    return ExitCode.SCHEDULABLE
 
 
 def _fail(text: str, code: ExitCode) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 from msgspec import Struct, field
 
+from kschedx.explain.missing import missing_notes
 from kschedx.explain.recorded import differences, recorded_message
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
@@ -35,7 +37,21 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 
 def notes(cycle: Cycle) -> tuple[Note, ...]:
     """In the order in which a reader needs them."""
-    return (*_notes(cycle), *(Note(id=name, text=text) for name, text in storage_notes(cycle.snapshot, cycle.pod)))
+    unread = (Note(id=name, text=text, facts=facts) for name, text, facts in missing_notes(cycle))
+    return (
+        *_notes(cycle),
+        *unread,
+        *(Note(id=name, text=text) for name, text in storage_notes(cycle.snapshot, cycle.pod)),
+    )
+
+
+def _finished_pods(cycle: Cycle) -> int:
+    """How many pods that have finished are counted on nodes, as some releases do that are given them."""
+    pods = cycle.snapshot.pods
+    if not pods.counts_finished:
+        return 0
+    finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    return int(np.count_nonzero(finished & (pods.node >= 0)))
 
 
 def _notes(cycle: Cycle) -> list[Note]:
@@ -51,6 +67,10 @@ def _notes(cycle: Cycle) -> list[Note]:
                 facts={"message": theirs, "differences": list(differs)},
             )
         )
+    finished = _finished_pods(cycle)
+    if finished:
+        text = f"{finished:,} finished pods count on their nodes: leave them out of the input, as an API server does"
+        found.append(Note(id="finished-pods", text=text, facts={"pods": finished}))
     names = cycle.all_nodes.cluster.names
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
@@ -72,14 +92,16 @@ def _notes(cycle: Cycle) -> list[Note]:
                     facts={"nodesToFind": wanted, "feasible": len(feasible)},
                 )
             )
-        if len(feasible) == 1:
+        if len(feasible) == 1 and not cycle.release.behaviour.single_node_is_scored:
             found.append(Note(id="single-feasible-node", text="one node is feasible: kube-scheduler takes it unscored"))
     if len(cycle.choice) > 1:
         tied = [names[row] for row in cycle.choice]
+        turns = cycle.release.behaviour.best_nodes_take_turns
+        told = "they take turns" if turns else "kube-scheduler picks one at random"
         found.append(
             Note(
                 id="tie",
-                text=f"{len(tied):,} nodes share the highest total: kube-scheduler picks one at random",
+                text=f"{len(tied):,} nodes share the highest total: {told}",
                 facts={"nodes": tied},
             )
         )

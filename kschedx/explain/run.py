@@ -11,10 +11,14 @@ from kschedx.api.types import Pod
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
 from kschedx.explain.explanation import Explanation
+from kschedx.explain.missing import require_nodes_and_pods
+from kschedx.explain.notes import Note
+from kschedx.explain.which_release import NOTE as RELEASE
+from kschedx.explain.which_release import release_note, release_to_emulate
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.registry import third_party_points
-from kschedx.framework.runtime import Framework
+from kschedx.framework.runtime import Framework, seen_by
 from kschedx.framework.schedule import schedule
 from kschedx.releases import Release, resolve
 from kschedx.snapshot.snapshot import Snapshot
@@ -34,10 +38,14 @@ def explain_pod(
 
     A manifest is admitted first, as by an API server that runs `admission_plugins` beyond its default ones.
     """
-    release = resolve(kube_version, feature_gates)
+    require_nodes_and_pods(snapshot)
+    release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
     admitted = _admitted(snapshot, pod, release, admission_plugins)
     target = admitted.pod
     said = admission_notes(snapshot, admitted, admission_plugins) if isinstance(pod, Mapping) else ()
+    said = (*_release_notes(snapshot, kube_version), *said)
+    if release.has_framework:
+        snapshot = seen_by(release, snapshot)
     snapshot, target = as_if_new(snapshot, target)
     if not release.has_framework:
         cycle, before = _before_framework(snapshot, target, config, profile, release)
@@ -45,6 +53,11 @@ def explain_pod(
     scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
     framework = Framework(_profile(scheduler, target, profile), scheduler, snapshot, release)
     return Explanation(schedule(framework, target), framework, said)
+
+
+def _release_notes(snapshot: Snapshot, asked: str | None) -> tuple[Note, ...]:
+    found = release_note(snapshot, asked)
+    return () if found is None else (Note(id=RELEASE, text=found[0], facts=found[1]),)
 
 
 def _before_framework(

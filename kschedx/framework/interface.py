@@ -49,7 +49,7 @@ class Handle(Protocol):
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Put pods on their nodes and tell every PreFilter plugin, which updates `state`. Returns the changed nodes.
 
-        Raises `NotPrepared` where a plugin's PreFilter did not run.
+        Raises `NotPreparedError` where a plugin's PreFilter did not run.
         """
         ...
 

@@ -37,7 +37,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
 )
 from kschedx.framework.registry import plugin_class
-from kschedx.framework.state import CycleState, NotPrepared
+from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
@@ -59,15 +59,20 @@ def request_options(release: Release) -> RequestOptions:
     )
 
 
+def seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
+    """The cluster as kube-scheduler has it in its cache."""
+    return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
+
+
 class Framework:
     """One profile on one snapshot. It is the `Handle` that its plugins hold."""
 
     def __init__(self, profile: Profile, config: SchedulerConfig, snapshot: Snapshot, release: Release) -> None:
         self.profile = profile
         self.config = config
-        self.snapshot = snapshot
+        self.snapshot = seen_by(release, snapshot)
         self.release = release
-        self.nodes: NodeTable = snapshot.nodes(request_options(release))
+        self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}
 
     def on(self, snapshot: Snapshot) -> Self:
@@ -198,8 +203,8 @@ class Framework:
             if plugin.name not in state.skip_filter:
                 try:
                     plugin.add_pods(state, pod, nodes, change)
-                except NotPrepared as missing:
-                    raise NotPrepared(f'running AddPod on PreFilter plugin "{plugin.name}": {missing}') from None
+                except NotPreparedError as missing:
+                    raise NotPreparedError(f'running AddPod on PreFilter plugin "{plugin.name}": {missing}') from None
         return nodes.add_pods(change)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
@@ -208,8 +213,10 @@ class Framework:
             if plugin.name not in state.skip_filter:
                 try:
                     plugin.remove_pods(state, pod, nodes, change)
-                except NotPrepared as missing:
-                    raise NotPrepared(f'running RemovePod on PreFilter plugin "{plugin.name}": {missing}') from None
+                except NotPreparedError as missing:
+                    raise NotPreparedError(
+                        f'running RemovePod on PreFilter plugin "{plugin.name}": {missing}'
+                    ) from None
         return nodes.remove_pods(change)
 
     # --- PostFilter
@@ -257,7 +264,7 @@ class Framework:
                 continue
             try:
                 raw[plugin.name] = plugin.score(state, pod, nodes)
-            except NotPrepared as missing:
+            except NotPreparedError as missing:
                 return statuses.error(f'running Score plugins: plugin "{plugin.name}" failed with: {missing}')
             scores = normalized[plugin.name] = plugin.normalize_score(state, pod, nodes, raw[plugin.name])
             weights[plugin.name] = self.profile.weights[plugin.name]
@@ -325,7 +332,7 @@ def _filtered(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTabl
     """The plugin's verdicts; an internal error on every node where PreFilter has not prepared it."""
     try:
         return plugin.filter(state, pod, nodes)
-    except NotPrepared as missing:
+    except NotPreparedError as missing:
         text = str(missing)
         everywhere = np.ones(len(nodes), dtype=np.bool_)
         return Verdicts.first_of((everywhere, Code.ERROR, text), explain=lambda _: (PluginMessage(text=text),))

@@ -75,7 +75,8 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
 
     nodes, outcome = _diagnosed(framework, state, pod, nodes, outcome)
     reasons = _histogram(outcome)
-    left_out = framework.release.messages.node_left_out.format(plugins=" ".join(sorted(naming)))
+    named = sorted({*naming, *_rejector_of_nominated(pod, nodes, outcome)})
+    left_out = framework.release.messages.node_left_out.format(plugins=" ".join(named))
     excluded = len(framework.nodes) - len(nodes)
     if excluded and left_out:
         reasons[left_out] += excluded
@@ -120,6 +121,12 @@ def _diagnosed(
     diagnosed = framework.passes_filters(state, pod, more)
     # an error there is logged and leaves no status behind
     return (nodes, outcome) if (diagnosed.codes == Code.ERROR).any() else (more, diagnosed)
+
+
+def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -> tuple[str, ...]:
+    """The plugin that rejects the nominated node: kube-scheduler counts it among those that named nodes."""
+    row = nodes.cluster.index.get(pod.status.nominated_node_name)
+    return tuple(outcome.status(int(index)).plugin for index in np.flatnonzero(nodes.rows == row))
 
 
 def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:

@@ -18,7 +18,7 @@ class StateKey(Generic[T]):
         self.missing = missing.format(name)
 
 
-class NotPrepared(Exception):
+class NotPreparedError(Exception):
     """A plugin reads what its PreFilter or PreScore would have written: that did not run, or was not enabled.
 
     `str()` is what kube-scheduler says.
@@ -39,11 +39,11 @@ class CycleState:
         """Plugins whose PreScore returned Skip."""
 
     def __getitem__(self, key: StateKey[T]) -> T:
-        """What was stored. Raises `NotPrepared` where nothing was."""
+        """What was stored. Raises `NotPreparedError` where nothing was."""
         try:
             return cast(T, self._values[cast("StateKey[object]", key)])
         except KeyError:
-            raise NotPrepared(key.missing) from None
+            raise NotPreparedError(key.missing) from None
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         self._values[cast("StateKey[object]", key)] = value

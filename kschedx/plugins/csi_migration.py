@@ -1,6 +1,6 @@
 """In-tree volume plugins that scheduling leaves to the CSI drivers which replaced them.
 
-Upstream: isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, and its sister in volumebinding.
+Upstream: isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go; a sister in volumebinding.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON), explain=explain)
 
     def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
-        """What is wrong with a claim, told by Filter where PreFilter did not run. `labelled`: nodes with zone labels."""
+        """What is wrong with a claim, where PreFilter did not run. `labelled`: nodes with zone labels."""
         asked = self.handle.release.behaviour.zone_labels_decide_before_claims
         mask = labelled if asked else np.ones(len(labelled), dtype=np.bool_)
         return Verdicts.first_of((mask, status.code, status.message), explain=lambda _: status.findings)

@@ -71,7 +71,6 @@ class Era(Struct, frozen=True, kw_only=True):
     """A claim that is missing or being deleted is an error before any node is looked at."""
     lists_usable_nodes: bool
     """Nodes that are cordoned, not ready, out of disk or without a network are left out before any predicate."""
-    scores_single_node: bool
     preempts: bool
     percentage_of_nodes_to_score: int
     maximum_weight: int

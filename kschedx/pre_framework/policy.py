@@ -146,9 +146,11 @@ def _decode(config: Mapping[str, object] | None) -> PolicyDocument:
         return PolicyDocument()
     if not isinstance(config, Mapping):
         raise refuse("", f"expected a {KIND}, found {shown(config)}")
-    for path, wanted, found in (("kind", KIND, config.get("kind")), ("apiVersion", VERSION, config.get("apiVersion"))):
+    for path, wanted in (("kind", KIND), ("apiVersion", VERSION)):
+        found = config.get(path)
         if found is not None and found != wanted:
-            raise refuse(path, f"expected {wanted}, found {shown(found)}")
+            hint = "before the framework, a scheduler is configured by a Policy" if path == "kind" else ""
+            raise refuse(path, f"expected {wanted}, found {shown(found)}", hint)
     return decode(config, PolicyDocument, "")
 
 

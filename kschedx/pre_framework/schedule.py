@@ -96,7 +96,7 @@ def _reasons(outcome: FilterOutcome) -> Iterator[str]:
 def _prioritize(scheduler: PredicateScheduler, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
     scores = scheduler.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
-        if len(feasible) > 1 or scheduler.era.scores_single_node:
+        if len(feasible) > 1 or scheduler.release.behaviour.single_node_is_scored:
             return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
         return replace(cycle, outcome=Outcome.SCHEDULED, best=(int(feasible.rows[0]),))
     best = tuple(int(row) for row in feasible.rows[scores.totals == scores.totals.max()])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -48,9 +47,6 @@ class Schema(Struct, frozen=True, kw_only=True):
     """Otherwise cpu, memory, `gpu` and opaque integer resources are all that is counted."""
     reads_init_containers: bool
     """They were an annotation before they became a field."""
-    counts_finished_pods: bool
-    """Pods that have succeeded or failed still count on their node: the scheduler asks only whether a pod has one, and
-    leaves it to whoever lists the pods to omit these."""
     reads_node_fields: bool
     """matchFields of node affinity."""
     reads_port_details: bool
@@ -67,12 +63,7 @@ def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
     """The whole cluster. Pods that run are counted without their init containers."""
     specs = snapshot.pods.specs
     stored = [replace(stored_spec(spec, schema), init_containers=()) for spec in specs.values]
-    index = snapshot.cluster.index
-    node = snapshot.pods.node
-    if schema.counts_finished_pods:
-        finished = snapshot.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-        node = np.where(finished, snapshot.pods.node_names.map(lambda name: index.get(name, -1)), node)
-    pods = replace(snapshot.pods, specs=Column(specs.codes, stored), node=node, grouped=None, derived={}, _requests={})
+    pods = replace(snapshot.pods, specs=Column(specs.codes, stored), derived={}, _requests={})
     return replace(snapshot, pods=pods, storage=_storage(snapshot.storage), _tables={})
 
 

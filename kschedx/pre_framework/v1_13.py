@@ -179,7 +179,6 @@ def era(release: Release) -> Era:
         schema=Schema(
             counts_every_resource=True,
             reads_init_containers=True,
-            counts_finished_pods=True,
             reads_node_fields=True,
             reads_port_details=True,
             knows_shared_iscsi=True,
@@ -191,7 +190,6 @@ def era(release: Release) -> Era:
         has_ratio_argument=True,
         checks_claims_first=True,
         lists_usable_nodes=False,
-        scores_single_node=False,
         preempts=release.enabled("PodPriority"),
         percentage_of_nodes_to_score=50,
         maximum_weight=MAX_INT64 // MAX_PRIORITY,

@@ -123,7 +123,6 @@ def era(release: Release) -> Era:
         schema=Schema(
             counts_every_resource=False,
             reads_init_containers=False,
-            counts_finished_pods=False,
             reads_node_fields=False,
             reads_port_details=False,
             knows_shared_iscsi=False,
@@ -135,7 +134,6 @@ def era(release: Release) -> Era:
         has_ratio_argument=False,
         checks_claims_first=False,
         lists_usable_nodes=True,
-        scores_single_node=True,
         preempts=False,
         percentage_of_nodes_to_score=100,
         maximum_weight=MAX_INT64,

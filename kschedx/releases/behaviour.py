@@ -14,6 +14,10 @@ class Behaviour(DatedFacts):
 
     # --- the cycle (pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go)
 
+    single_node_is_scored: bool = up_to("1.5")
+    """A node that is the only feasible one; later it is taken unscored."""
+    best_nodes_take_turns: bool = up_to("1.13")
+    """Of several nodes with the highest total; later one of them is drawn."""
     pre_filter_stops_at_any_rejection: bool = up_to("1.29")
     """Unschedulable ends the PreFilter phase; later only UnschedulableAndUnresolvable does."""
     empty_node_set_is_unresolvable: bool = since("1.30")
@@ -28,6 +32,11 @@ class Behaviour(DatedFacts):
     """The event's text has PostFilter's message even where PostFilter failed."""
     post_filter_part_gets_full_stop: bool = up_to("1.28")
     """After a message that ends in one already."""
+
+    finished_pods_are_counted: bool = between("1.13", "1.35")
+    """Pods that have succeeded or failed count on their nodes like others, where they are among the objects. All releases
+    leave it to the API server to omit these when it lists pods; the decisions recorded of these releases were taken on
+    objects that no API server had gone through."""
 
     # --- preemption (pkg/scheduler/framework/preemption, plugins/defaultpreemption)
 
@@ -95,8 +104,8 @@ class Behaviour(DatedFacts):
     allocatable_limits_volumes: bool = up_to("1.31")
     """NodeVolumeLimits takes a limit also from the node's allocatable `attachable-volumes-csi-*`."""
     csi_nodes_name_migrated_plugins: bool = up_to("1.35")
-    """NodeVolumeLimits counts an in-tree volume only on nodes whose CSINode lists its plugin as migrated; later on every
-    node that has a CSINode."""
+    """NodeVolumeLimits counts an in-tree volume only on nodes whose CSINode lists its plugin as migrated; later on
+    every node that has a CSINode."""
     missing_claim_is_unresolvable: bool = since("1.30")
     """NodeVolumeLimits: a claim that does not exist rejects the pod; before, it is an internal error."""
     provisioned_volumes_are_scored: bool = since("1.33")

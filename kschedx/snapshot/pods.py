@@ -70,6 +70,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     node_count: int
     grouped: tuple[IntArray, IntArray] | None = None
     """`rows_by_group` of a table in which these and perhaps more pods run; None where there is none yet."""
+    counts_finished: bool = False
+    """Pods that have finished are on their nodes like others."""
     derived: dict[object, Any] = field(default_factory=dict)
     """What was worked out from the pods alone, wherever they run; tables that differ only in that share it."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
@@ -157,6 +159,12 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Rows of running pods that occupy host ports."""
         rows = self._asking_host_ports
         return rows[self.node[rows] >= 0]
+
+    def with_finished(self, nodes: Mapping[str, int]) -> PodTable:
+        """The table in which pods that have finished count on their nodes; `nodes` is name to row."""
+        finished = self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        node = np.where(finished, self.node_names.map(lambda name: nodes.get(name, -1)), self.node)
+        return replace(self, node=node, grouped=None, counts_finished=True)
 
     def without(self, gone: IntArray) -> PodTable:
         """The table after pods have been deleted: their rows stay, but they run nowhere and wait for nothing."""

@@ -101,6 +101,13 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(named & unfinished & (self.pods.node < 0)))
 
+    @cached_property
+    def with_finished_pods(self) -> Snapshot:
+        """The cluster in which pods that have finished count on their nodes."""
+        if self.pods.counts_finished:
+            return self
+        return replace(self, pods=self.pods.with_finished(self.cluster.index), _tables={})
+
     # --- what if
 
     def without_pods(self, rows: Iterable[int]) -> Snapshot:

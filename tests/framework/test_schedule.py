@@ -29,12 +29,10 @@ def only_on(name: str) -> Manifest:
 @pytest.mark.parametrize(
     ("spec", "outcome"),
     [
-        ({}, Outcome.SCHEDULED),
-        (GATED, Outcome.GATED),
         (SPREAD, Outcome.ERROR),
         ({**GATED, **SPREAD}, Outcome.ERROR),
     ],
-    ids=["neither", "gated", "an internal error", "both"],
+    ids=["open", "gated"],
 )
 def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome) -> None:
     assert evaluate([node("a"), pod("p", spec=spec)], "default/p", config=NOT_PREPARED).outcome is outcome
@@ -44,7 +42,7 @@ def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome)
     ("nominated", "told"),
     [
         ("", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
-        ("full", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
+        ("full", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit]."),
         ("gone", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
         (
             "other",

@@ -171,7 +171,10 @@ REFUSED: list[tuple[Manifest, str]] = [
         policy(priorities=["LeastRequested"]),
         'priorities[0].name: priority "LeastRequested" does not exist (did you mean "LeastRequestedPriority"?)',
     ),
-    (policy(priorities=["Zzz"]), 'priorities[0].name: priority "Zzz" does not exist (known: BalancedResourceAllocation'),
+    (
+        policy(priorities=["Zzz"]),
+        'priorities[0].name: priority "Zzz" does not exist (known: BalancedResourceAllocation',
+    ),
     (
         policy(priorities=[{"name": "EqualPriority"}]),
         "priorities[0].weight: expected a positive weight, found 0",

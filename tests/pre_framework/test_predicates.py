@@ -115,7 +115,7 @@ def test_labels_that_a_policy_asks_for_or_forbids(presence: bool, rejected: set[
     cluster = [node("a", labels={"rack": "1", "x": "y"}), node("b"), pod("web")]
     argument: Manifest = {"labelsPresence": {"labels": ["rack"], "presence": presence}}
     found = rejections(cluster, "CheckNodeLabelPresence", argument=argument)
-    assert found == dict.fromkeys(rejected, ["node(s) didn't have the requested labels"])
+    assert found == {key: ["node(s) didn't have the requested labels"] for key in rejected}
 
 
 CORDONED = node("a", unschedulable=True)
@@ -272,7 +272,10 @@ def test_a_claim_of_a_single_pod_is_no_disk() -> None:
 
 
 def test_general_predicates_tell_all_that_is_wrong() -> None:
-    cluster = [node("a", allocatable={"cpu": "1", "pods": "0"}), pod("web", spec=asks({"cpu": "2"}), nodeSelector={"x": "y"})]
+    cluster = [
+        node("a", allocatable={"cpu": "1", "pods": "0"}),
+        pod("web", spec=asks({"cpu": "2"}), nodeSelector={"x": "y"}),
+    ]
     assert rejections(cluster, "GeneralPredicates") == {
         "a": ["Insufficient pods", "Insufficient cpu", "node(s) didn't match node selector"]
     }
@@ -410,7 +413,10 @@ def test_volumes_that_a_node_reaches_or_gets() -> None:
         ([claim("data")], "pod has unbound immediate PersistentVolumeClaims (repeated 2 times)"),
         ([claim("data", "gone")], 'could not find v1.PersistentVolume "gone" (repeated 2 times)'),
         (
-            [claim("data", storage_class="local", **{"volume.kubernetes.io/selected-node": "a"}), waiting_class("local")],
+            [
+                claim("data", storage_class="local", **{"volume.kubernetes.io/selected-node": "a"}),
+                waiting_class("local"),
+            ],
             "pod has unbound immediate PersistentVolumeClaims (repeated 2 times)",
         ),
     ],
@@ -452,14 +458,20 @@ def test_the_pods_of_a_service_stay_together() -> None:
 # --- pod affinity
 
 
-def near(*apps: str, key: str = HOST, kind: str = "podAffinity", **term: object) -> Manifest:
-    """Required terms, one for each app."""
-    terms = [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **term} for app in apps]
+def term(app: str, key: str = HOST, **more: object) -> Manifest:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def requiring(kind: str, terms: list[Manifest]) -> Manifest:
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-def away(*apps: str, key: str = HOST, **term: object) -> Manifest:
-    return near(*apps, key=key, kind="podAntiAffinity", **term)
+def near(*apps: str, key: str = HOST) -> Manifest:
+    return requiring("podAffinity", [term(app, key) for app in apps])
+
+
+def away(*apps: str, key: str = HOST) -> Manifest:
+    return requiring("podAntiAffinity", [term(app, key) for app in apps])
 
 
 NODES = [node("a", labels={HOST: "a", "zone": "1"}), node("b", labels={HOST: "b", "zone": "1"}), node("bare")]
@@ -479,13 +491,17 @@ NOT_MATCH = "node(s) didn't match pod affinity/anti-affinity"
     ],
 )
 def test_pod_affinity_in_1_13(affinity: Manifest, second: str, rejected: set[str]) -> None:
-    found = rejections([*NODES, CACHE, DB, pod("web", labels={"app": "web"}, affinity=affinity)], "MatchInterPodAffinity")
-    assert found == dict.fromkeys(rejected, [NOT_MATCH, second])
+    found = rejections(
+        [*NODES, CACHE, DB, pod("web", labels={"app": "web"}, affinity=affinity)], "MatchInterPodAffinity"
+    )
+    assert found == {key: [NOT_MATCH, second] for key in rejected}
 
 
 def test_rules_of_pods_that_run_come_first() -> None:
     repelling = pod("alone", on="a", affinity=away("web", key="zone"))
-    found = rejections([*NODES, repelling, pod("web", labels={"app": "web"}, affinity=near("x"))], "MatchInterPodAffinity")
+    found = rejections(
+        [*NODES, repelling, pod("web", labels={"app": "web"}, affinity=near("x"))], "MatchInterPodAffinity"
+    )
     existing = "node(s) didn't satisfy existing pods anti-affinity rules"
     assert found["a"] == found["b"] == [NOT_MATCH, existing]
 
@@ -503,7 +519,7 @@ def test_rules_of_pods_that_run_come_first() -> None:
 def test_pod_affinity_in_1_5(affinity: Manifest, rejected: set[str]) -> None:
     web = pod("web", labels={"app": "web"}, affinity=affinity)
     found = rejections([*NODES, CACHE, DB, web], "MatchInterPodAffinity", "1.5")
-    assert found == dict.fromkeys(rejected, ["MatchInterPodAffinity"])
+    assert found == {key: ["MatchInterPodAffinity"] for key in rejected}
 
 
 def test_in_1_5_a_rule_is_about_all_namespaces_and_the_last_key_counts() -> None:
@@ -511,16 +527,15 @@ def test_in_1_5_a_rule_is_about_all_namespaces_and_the_last_key_counts() -> None
     web = pod("web", labels={"app": "web"})
     assert rejections([*NODES, elsewhere, web], "MatchInterPodAffinity", "1.5").keys() == {"a", "b"}
     assert rejections([*NODES, elsewhere, web], "MatchInterPodAffinity") == {}
-    rules = [away("web", key="zone"), away("nobody", key=HOST)]
-    both = [term for rule in rules for term in rule["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]]  # type: ignore[index]
-    two = pod("two", on="a", affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": both}})
+    rules = requiring("podAntiAffinity", [term("web", "zone"), term("nobody", HOST)])
+    two = pod("two", on="a", affinity=rules)
     assert rejections([*NODES, two, web], "MatchInterPodAffinity", "1.5").keys() == {"a"}
     assert rejections([*NODES, two, web], "MatchInterPodAffinity").keys() == {"a", "b"}
 
 
 def test_later_fields_of_a_term_are_not_read() -> None:
-    everywhere: Manifest = {"namespaceSelector": {}}
+    everywhere = requiring("podAntiAffinity", [term("cache", namespaceSelector={})])
     other = pod("cache", namespace="other", on="a", labels={"app": "cache"})
     for version in ("1.13", "1.5"):
-        found = rejections([*NODES, other, pod("web", affinity=away("cache", **everywhere))], "MatchInterPodAffinity", version)
+        found = rejections([*NODES, other, pod("web", affinity=everywhere)], "MatchInterPodAffinity", version)
         assert found == {}

@@ -86,6 +86,22 @@ def test_what_does_not_differ_is_left_out_of_a_failure(team: Path) -> None:
     assert marked[0].split() == ["≠", "goes", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
 
 
+def test_the_example_of_the_readme_works(team: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = readme.partition("<!-- example: placement -->\n```python\n")[2].partition("```")[0]
+    folder = team / "placement"
+    folder.mkdir()
+    (folder / "test_placement.py").write_text(example, encoding="utf-8")
+    (team / "test_rules.py").unlink()
+    (team / "binpack.yaml").rename(team / "scheduler.yaml")
+    (team / "manifests").mkdir()
+    shutil.copy(ROOT / "fixtures/web-rollout/pod.yaml", team / "manifests/web.yaml")
+    code, text = run(team, "--kschedx-update", "placement/")
+    assert (code, (folder / "expected/web.json").exists()) == (0, True), text
+    code, text = run(team, "placement/")
+    assert (code, "2 passed" in text) == (0, True), text
+
+
 def test_a_file_that_is_no_story_is_named(team: Path) -> None:
     (team / FILE).parent.mkdir()
     (team / FILE).write_text('{"kind": "Pod"}', encoding="utf-8")

@@ -18,7 +18,7 @@ from kschedx.api.types import Pod, PodDisruptionBudget
 from kschedx.findings import Finding
 from kschedx.framework.interface import Candidate, FilterOutcome, Handle
 from kschedx.framework.preemption.victims import PotentialVictims, by_importance, potential_victims
-from kschedx.framework.state import CycleState, NotPrepared
+from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -48,7 +48,7 @@ def dry_run(
     everyone = potential.placed(np.arange(len(potential.pods)), nodes)
     try:
         world = handle.remove_pods(state, pod, world, everyone)
-    except NotPrepared as missing:
+    except NotPreparedError as missing:
         # PreFilter rejected the pod before a plugin that would have to know who is gone
         failed = Status(code=Code.ERROR, reasons=(str(missing),))
         statuses |= {int(row): failed for row in nodes.rows[able]}

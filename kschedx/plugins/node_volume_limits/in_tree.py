@@ -1,4 +1,4 @@
-"""EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits: volumes of in-tree plugins that a node still attaches itself.
+"""EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits: volumes that no CSI driver attaches.
 
 They are in the default profile until 1.30, and a configuration may name them until then. Upstream:
 pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go.
@@ -18,7 +18,7 @@ from kschedx.api.types import Node, ObjectMeta, Pod, Volume
 from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
 from kschedx.framework.state import CycleState
-from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.framework.status import Code, Verdicts
 from kschedx.plugins.csi_migration import migrated_plugins
 from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit
 from kschedx.plugins.node_volume_limits.attached import VolumeError

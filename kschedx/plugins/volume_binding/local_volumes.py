@@ -14,7 +14,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> frozenset[str] | None:
-    """The names in which the volumes of all claims agree that name any; None where none does, or a volume is missing."""
+    """The names on which all volumes agree that name any; None where none does, or a volume is missing."""
     volumes = [storage.volumes.get(claim.spec.volume_name) for claim in bound]
     named = [names for volume in volumes if volume is not None and (names := _named(volume))]
     if not named or None in volumes:

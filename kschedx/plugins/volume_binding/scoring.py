@@ -14,8 +14,8 @@ _FULL = 100
 
 
 def score(binding: Binding, node: int, shape: Sequence[UtilizationShapePoint], *, with_provisions: bool) -> int:
-    """0..100, the mean over storage classes: of the volumes to bind, or where there are none of those to make, as far as
-    these count."""
+    """0..100, the mean over storage classes: of the volumes to bind, or `with_provisions` of those to make where there
+    are none to bind."""
     classes: dict[str, tuple[int, int]] = {}
     bindings = binding.bindings(node)
     for claim, volume in bindings:

@@ -1,4 +1,4 @@
-"""A live cluster, read as kubectl reads it: `kubeconfig` says where, `client` asks, `lists` pages, `reading` is all kinds.
+"""A live cluster, read as kubectl reads it. Nothing but GET is ever sent.
 
-Nothing but GET is ever sent.
+`kubeconfig` says where, `credentials` logs in, `client` asks, `lists` takes one kind's pages, `reading` takes all kinds.
 """

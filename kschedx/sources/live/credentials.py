@@ -25,6 +25,8 @@ _FILES = {
 }
 """Fields that name a file, and whether a field of the same name with `-data` takes its place."""
 
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
 NAME = "chosen"
 
 
@@ -46,8 +48,8 @@ def client_of(choice: Choice, *, insecure: bool = False) -> ApiClient:
     """A client that is logged in. Raises `InputError` naming the file and the entry."""
     from kubernetes import config
 
-    cluster, user = dict(choice.cluster.fields), dict(choice.user.fields) if choice.user else {}
-    place = Place(source=choice.cluster.source, object=f"cluster {choice.cluster.name}")
+    cluster, user = dict(choice.cluster.fields), dict(choice.user.fields if choice.user else {})
+    place = choice.cluster.place("cluster")
     if insecure:
         cluster["insecure-skip-tls-verify"] = True
     if cluster.get("insecure-skip-tls-verify"):
@@ -59,8 +61,8 @@ def client_of(choice: Choice, *, insecure: bool = False) -> ApiClient:
     if choice.server.startswith("http://"):
         user = {}  # as kubectl: nobody's secret goes over a connection that anybody can read
     elif choice.user is not None:
-        _check_files(user, "user", _place(choice.user))
-        user = _logged_in(choice.user, user, cluster)
+        _check_files(user, "user", choice.place)
+        user = dict(_logged_in(choice.user, user, cluster))
     document = {
         "current-context": NAME,
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
@@ -68,16 +70,21 @@ def client_of(choice: Choice, *, insecure: bool = False) -> ApiClient:
         "users": [{"name": NAME, "user": user}],
     }
     try:
-        return config.new_client_from_config_dict(document)
+        client: ApiClient = config.new_client_from_config_dict(document)
     except (config.ConfigException, binascii.Error, ValueError, KeyError) as error:
-        raise InputError(f"cannot be used: {error}", place=_place(choice.user) if choice.user else place) from None
+        raise InputError(f"cannot be used: {error}", place=choice.place) from None
     except (ssl.SSLError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"its certificates cannot be used: {reason}", place=place) from None
+    return client
 
 
-def _place(user: Named) -> Place:
-    return Place(source=user.source, object=f"user {user.name}")
+def own_namespace() -> str:
+    """That of the pod which this process runs in."""
+    try:
+        return NAMESPACE_FILE.read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"
 
 
 def _check_files(fields: dict[str, object], what: str, place: Place) -> None:

@@ -33,6 +33,9 @@ class Named:
     fields: Entry
     source: str
 
+    def place(self, what: str) -> Place:
+        return Place(source=self.source, object=f"{what} {self.name}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -47,6 +50,11 @@ class Choice:
     @property
     def server(self) -> str:
         return str(self.cluster.fields.get("server") or "").rstrip("/")
+
+    @property
+    def place(self) -> Place:
+        """Of the user, or of the cluster where nobody logs in."""
+        return self.cluster.place("cluster") if self.user is None else self.user.place("user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +91,8 @@ class Kubeconfig:
         if not cluster_name:
             raise InputError("names no cluster", place=place)
         found = self._find(self.clusters, "cluster", cluster_name, self.place if cluster else place)
-        if not _text(found.fields, "server", _place(found, "cluster")):
-            raise InputError("no server", place=_place(found, "cluster"))
+        if not _text(found.fields, "server", found.place("cluster")):
+            raise InputError("no server", place=found.place("cluster"))
         user_name = user or _text(fields, "user", place)
         return Choice(
             context=name,
@@ -176,7 +184,7 @@ def _entries(document: Entry, section: str, path: Path) -> Iterator[Named]:
         raise InputError("not a list", place=Place(source=str(path), field=section))
     seen: set[str] = set()
     for index, element in enumerate(listed):
-        where = InputError("", place=Place(source=str(path), field=f"{section}[{index}]")).place
+        where = Place(source=str(path), field=f"{section}[{index}]")
         if not isinstance(element, dict):
             raise InputError("not a mapping", place=where)
         name = _text(element, "name", where)
@@ -210,9 +218,5 @@ def _text(fields: Entry, field: str, place: Place) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InputError("not a string", place=Place(source=place.source, object=place.object)).at(Place(field=field))
+        raise InputError("not a string", place=Place(field=field)).at(place)
     return value
-
-
-def _place(named: Named, what: str) -> Place:
-    return Place(source=named.source, object=f"{what} {named.name}")

@@ -1,0 +1,198 @@
+"""The cluster that a command looks at: files with --snapshot, else the live one that kubectl would talk to."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from kschedx.snapshot.snapshot import Snapshot
+    from kschedx.sources.live.client import ApiServer, Impersonation
+    from kschedx.sources.live.kubeconfig import Named
+    from kschedx.sources.live.reading import Event
+
+DEFAULT_TIMEOUT = 30
+"""Seconds of a request."""
+
+# kubectl's options, for every command that reads a cluster
+KubeconfigOption = Annotated[
+    str | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig; without it those of KUBECONFIG, as kubectl."),
+]
+ContextOption = Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The kubeconfig's cluster.")]
+UserOption = Annotated[str | None, typer.Option("--user", metavar="NAME", help="The kubeconfig's user.")]
+AsOption = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Impersonate this user.")]
+AsGroupOption = Annotated[
+    list[str] | None, typer.Option("--as-group", metavar="NAME", help="Impersonate this group. Repeatable.")
+]
+TimeoutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--request-timeout",
+        metavar="TIME",
+        help=f"For each request: seconds, or as 1m30s; 0 is none.  [default: {DEFAULT_TIMEOUT}s]",
+    ),
+]
+InsecureOption = Annotated[
+    bool, typer.Option("--insecure-skip-tls-verify", help="Trust any server; its certificate is not looked at.")
+]
+
+
+class Connection(Struct, frozen=True, kw_only=True):
+    """What the options say."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    as_user: str | None = None
+    as_groups: Sequence[str] = ()
+    request_timeout: str | None = None
+    insecure: bool = False
+
+    @property
+    def given(self) -> str:
+        """An option that makes sense for a live cluster alone."""
+        options = {
+            "--kubeconfig": self.kubeconfig,
+            "--context": self.context,
+            "--cluster": self.cluster,
+            "--user": self.user,
+            "--as": self.as_user,
+            "--as-group": self.as_groups,
+            "--request-timeout": self.request_timeout,
+            "--insecure-skip-tls-verify": self.insecure,
+        }
+        return next((name for name, value in options.items() if value), "")
+
+
+class Reached(Struct, frozen=True, kw_only=True):
+    """A cluster that has been read."""
+
+    snapshot: Snapshot
+    namespace: str = "default"
+    """Where a name without a namespace is looked for: the context's."""
+
+
+def read_cluster(paths: Sequence[str] | None, connection: Connection, *, check: bool = False) -> Reached:
+    """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
+
+    `check` is `loading.load`'s, about files.
+    """
+    from kschedx.errors import InputError
+    from kschedx.loading import load, load_live
+
+    if paths:
+        if connection.given:
+            raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
+        return Reached(snapshot=load(paths, check=check))
+    server, source, namespace = connect(connection)
+    progress = ReadingProgress(source)
+    try:
+        return Reached(snapshot=load_live(server, source, progress.see), namespace=namespace)
+    finally:
+        progress.end()
+
+
+def connect(connection: Connection) -> tuple[ApiServer, str, str]:
+    """The server, what to call it, and the namespace that is meant where none is named. Raises `InputError`."""
+    from kschedx.sources.live.client import ApiServer
+    from kschedx.sources.live.credentials import client_of, in_cluster, own_namespace
+    from kschedx.sources.live.kubeconfig import load
+
+    timeout = _seconds(connection.request_timeout)
+    config = load(connection.kubeconfig, os.environ)
+    if config.is_empty and not (connection.context or connection.cluster or connection.user):
+        server = ApiServer(
+            in_cluster(), timeout=timeout, place=config.place, impersonation=_impersonation(connection, None)
+        )
+        return server, f"the cluster of this pod ({server.url})", own_namespace()
+    choice = config.choose(
+        context=connection.context or "", cluster=connection.cluster or "", user=connection.user or ""
+    )
+    server = ApiServer(
+        client_of(choice, insecure=connection.insecure),
+        timeout=timeout,
+        place=choice.place,
+        impersonation=_impersonation(connection, choice.user),
+    )
+    name = f"context {choice.context}" if choice.context else f"cluster {choice.cluster.name}"
+    return server, f"{name} ({server.url})", choice.namespace
+
+
+def _impersonation(connection: Connection, user: Named | None) -> Impersonation:
+    """The options, else what the kubeconfig's user says."""
+    from kschedx.errors import InputError
+    from kschedx.sources.live.client import Impersonation
+
+    if connection.as_user:
+        return Impersonation(user=connection.as_user, groups=tuple(connection.as_groups))
+    if connection.as_groups:
+        raise InputError("--as-group needs --as: a group is impersonated together with a user")
+    return Impersonation() if user is None else Impersonation.of(user)
+
+
+def _seconds(text: str | None) -> float:
+    """`30`, `30s` or `1m30s`, as kubectl's --request-timeout."""
+    from kschedx.errors import InputError
+    from kschedx.framework.duration import Duration
+
+    if text is None:
+        return float(DEFAULT_TIMEOUT)
+    try:
+        seconds = int(text) if text.isascii() and text.isdigit() else Duration.parse(text) / Duration.seconds(1)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < 10**7:
+        raise InputError(f'--request-timeout: found "{text}", allowed are seconds, or a duration such as 1m30s')
+    return float(seconds)
+
+
+class ReadingProgress:
+    """A line on stderr about a cluster that takes longer than a second to read; nothing where that is no terminal."""
+
+    DELAY = 1.0
+    INTERVAL = 0.2
+
+    def __init__(self, source: str) -> None:
+        from kschedx.render.safe import visible
+
+        self._source = visible(source)
+        self._begun = time.monotonic()
+        self._shown = 0.0
+        self._pages: dict[str, int] = {}
+        self._remaining: dict[str, int] = {}
+        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
+
+    def see(self, event: Event) -> None:
+        from kschedx.sources.live.lists import LIMIT, ListPage, Restarted
+
+        match event:
+            case ListPage():
+                self._pages[event.kind] = self._pages.get(event.kind, 0) + 1
+                self._remaining[event.kind] = event.remaining or 0
+            case Restarted():
+                self._pages.pop(event.kind, None)
+            case _:
+                pass
+        now = time.monotonic()
+        if self._is_seen and now - self._begun > self.DELAY and now - self._shown > self.INTERVAL:
+            self._shown = now
+            kind = max(self._remaining, key=self._remaining.__getitem__, default="")
+            left = self._remaining.get(kind, 0)
+            what = f", {kind}: {self._pages.get(kind, 0) * LIMIT:,} read, {left:,} left" if left else ""
+            sys.stderr.write(f"\r\x1b[Kreading {self._source}{what}, {now - self._begun:.0f} s")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

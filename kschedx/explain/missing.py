@@ -1,0 +1,238 @@
+"""Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
+
+A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn
+
+from msgspec import Struct
+
+from kschedx.api.selectors import compile_selector
+from kschedx.api.storage import claim_name
+from kschedx.api.types import Affinity, Pod, PodAffinityTerm
+from kschedx.errors import InputError, UndecidableError
+from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
+from kschedx.framework.cycle import Cycle
+from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.snapshot.kinds import GROUPS
+from kschedx.snapshot.snapshot import Missing, Snapshot
+
+NOTE = "missing-kind"
+
+Text = tuple[str, str, dict[str, object]]
+"""A note's id, text and facts."""
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """What a kind is needed for."""
+
+    leaves: str
+    """What is unknown without it."""
+    matters: Callable[[Cycle], bool]
+    """Whether a finished cycle could have ended otherwise."""
+
+
+def resource_name(kind: str) -> str:
+    """As RBAC and `kubectl get` name a kind: `poddisruptionbudgets.policy`."""
+    plural = kind.lower()
+    plural = plural.removesuffix("y") + "ies" if plural.endswith("y") else plural + ("es" if plural[-1] == "s" else "s")
+    group = GROUPS.get(kind, "")
+    return f"{plural}.{group}" if group else plural
+
+
+# --- what raises
+
+
+def require_nodes_and_pods(snapshot: Snapshot) -> None:
+    """Raise `UndecidableError` for a snapshot that nothing can be said about."""
+    for kind, leaves in (("Node", "where a pod could go"), ("Pod", "what the nodes have left")):
+        if kind in snapshot.source.missing:
+            refuse(snapshot, kind, leaves)
+
+
+def require_for_admission(snapshot: Snapshot, pod: Pod) -> None:
+    """Raise `UndecidableError` where the API server would read a kind that is missing to admit a new pod."""
+    forbidden = _forbidden(snapshot)
+    spec = pod.spec
+    if "RuntimeClass" in forbidden and spec.runtime_class_name:
+        refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+    if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
+        named = spec.priority_class_name
+        refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
+    if "LimitRange" in forbidden and any(
+        not (one.resources.requests and one.resources.limits) for one in (*spec.init_containers, *spec.containers)
+    ):
+        refuse(snapshot, "LimitRange", "what a container asks for that does not say so itself", pod)
+
+
+def require_for_decision(cycle: Cycle) -> None:
+    """Raise `UndecidableError` where the cycle could have ended otherwise with a kind that may not be listed."""
+    for kind in _forbidden(cycle.snapshot):
+        rule = RULES.get(kind)
+        if rule is not None and rule.matters(cycle):
+            refuse(cycle.snapshot, kind, rule.leaves, cycle.pod)
+
+
+def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
+    """Raise the `UndecidableError` that names the kind and what would give it."""
+    name = resource_name(kind)
+    about = f"pod {pod.key}: " if pod else ""
+    if snapshot.source.missing[kind] is Missing.ABSENT:
+        raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
+    raise UndecidableError(
+        f"{about}{leaves} is not known: listing {name} is forbidden (kubectl create clusterrole kschedx-{kind.lower()} "
+        f"--verb=get,list --resource={name}, bound to you, allows it)"
+    )
+
+
+# --- what is said
+
+
+def missing_notes(cycle: Cycle) -> Iterator[Text]:
+    """What was not read and, as far as kschedx can tell, does not count for this answer."""
+    missing = cycle.snapshot.source.missing
+    forbidden = [kind for kind in _forbidden(cycle.snapshot) if kind in RULES]
+    if forbidden:
+        listed = ", ".join(f"{resource_name(kind)} ({RULES[kind].leaves})" for kind in forbidden)
+        text = f"listing is forbidden for {listed}: this answer does not depend on it"
+        yield NOTE, text, {"kinds": forbidden, "cause": Missing.FORBIDDEN.value}
+    absent = [
+        kind for kind in missing if missing[kind] is Missing.ABSENT and kind in RULES and RULES[kind].matters(cycle)
+    ]
+    if absent:
+        text = f"the API server serves no {', '.join(map(resource_name, absent))}: there are none"
+        yield NOTE, text, {"kinds": absent, "cause": Missing.ABSENT.value}
+
+
+def _forbidden(snapshot: Snapshot) -> list[str]:
+    return [kind for kind, cause in snapshot.source.missing.items() if cause is Missing.FORBIDDEN]
+
+
+# --- when a kind matters
+
+
+def _claims(cycle: Cycle) -> list[str]:
+    pod = cycle.pod
+    return [name for volume in pod.spec.volumes if (name := claim_name(pod.metadata.name, volume))]
+
+
+def _has_claims(cycle: Cycle) -> bool:
+    return bool(_claims(cycle))
+
+
+def _has_unbound_claims(cycle: Cycle) -> bool:
+    """A claim that is itself not known may be one."""
+    namespace = cycle.pod.metadata.namespace
+    claims = [cycle.snapshot.storage.claim(namespace, name) for name in _claims(cycle)]
+    return any(claim is None or not claim.spec.volume_name for claim in claims)
+
+
+def _has_counted_volumes(cycle: Cycle) -> bool:
+    return any(map(is_counted, cycle.pod.spec.volumes))
+
+
+def _selects_namespaces(cycle: Cycle) -> bool:
+    """A term of the pod's, or one of another pod's that is about this one's labels, selects namespaces by label."""
+    if any(map(_selects, _terms(cycle.pod.spec.affinity))):
+        return True
+    labels = cycle.pod.metadata.labels
+    return any(
+        _selects(term) and _matches(term, labels)
+        for spec in cycle.snapshot.pods.specs.values
+        for term in _terms(spec.affinity)
+    )
+
+
+def _terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
+    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+        if side is not None:
+            yield from side.required_during_scheduling_ignored_during_execution
+            for weighted in side.preferred_during_scheduling_ignored_during_execution:
+                yield weighted.pod_affinity_term
+
+
+def _selects(term: PodAffinityTerm) -> bool:
+    """A selector that is there and empty takes all namespaces, whatever their labels."""
+    selector = term.namespace_selector
+    return selector is not None and bool(selector.match_labels or selector.match_expressions)
+
+
+def _matches(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
+    try:
+        return compile_selector(term.label_selector).matches(labels)
+    except InputError:
+        return False
+
+
+def _spreads_by_default(cycle: Cycle) -> bool:
+    """Nodes are compared, or rejected, by constraints that are not the pod's own."""
+    if cycle.pod.spec.topology_spread_constraints:
+        return False
+    points = cycle.profile.points
+    names = {name for plugins in points.values() for name in plugins}
+    compared = cycle.scores is not None and len(cycle.scores.nodes) > 1
+    if compared and any("SelectorSpread" in name or "Service" in name for name in names):
+        return True
+    if "PodTopologySpread" not in names:
+        return "CheckServiceAffinity" in names
+    args = cycle.profile.args_of(PodTopologySpreadArgs)
+    if args.defaulting_type != LIST_DEFAULTING:
+        return compared and "PodTopologySpread" in points.get("score", ())
+    hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in args.default_constraints)
+    return bool(args.default_constraints) and (compared or hard)
+
+
+def _owned_by(kind: str) -> Callable[[Cycle], bool]:
+    def matters(cycle: Cycle) -> bool:
+        owner = cycle.pod.metadata.controller
+        return owner is not None and owner.kind == kind and _spreads_by_default(cycle)
+
+    return matters
+
+
+def _chooses_victims(cycle: Cycle) -> bool:
+    """There is more than one way to make room."""
+    found = cycle.post_filter
+    return found is not None and (len(found.candidates) > 1 or any(len(one.victims) > 1 for one in found.candidates))
+
+
+def _is_in_group(cycle: Cycle) -> bool:
+    return cycle.pod.spec.scheduling_group is not None
+
+
+def _asks_for_extended_resources(cycle: Cycle) -> bool:
+    if not cycle.release.gates.get("DRAExtendedResource", False):
+        return False
+    containers = (*cycle.pod.spec.init_containers, *cycle.pod.spec.containers)
+    return any(_extended((*one.resources.requests, *one.resources.limits)) for one in containers)
+
+
+def _extended(names: Iterable[str]) -> bool:
+    return any("/" in name and "kubernetes.io/" not in name for name in names)
+
+
+RULES = {
+    "PersistentVolumeClaim": Rule(leaves="what the pod's claims ask for", matters=_has_claims),
+    "PersistentVolume": Rule(leaves="which volumes there are for claims", matters=_has_claims),
+    "StorageClass": Rule(leaves="how a claim is bound", matters=_has_unbound_claims),
+    "CSIStorageCapacity": Rule(leaves="where there is room for new volumes", matters=_has_unbound_claims),
+    "CSINode": Rule(leaves="how many volumes a node takes", matters=_has_counted_volumes),
+    "CSIDriver": Rule(leaves="what a volume's driver asks for", matters=_has_counted_volumes),
+    "VolumeAttachment": Rule(leaves="which volumes are attached", matters=_has_counted_volumes),
+    "Namespace": Rule(leaves="which namespaces a namespaceSelector means", matters=_selects_namespaces),
+    "Service": Rule(leaves="which pods default spreading counts", matters=_spreads_by_default),
+    "ReplicationController": Rule(
+        leaves="which pods a ReplicationController spreads", matters=_owned_by("ReplicationController")
+    ),
+    "ReplicaSet": Rule(leaves="which pods a ReplicaSet spreads", matters=_owned_by("ReplicaSet")),
+    "StatefulSet": Rule(leaves="which pods a StatefulSet spreads", matters=_owned_by("StatefulSet")),
+    "PodDisruptionBudget": Rule(leaves="which pods preemption would rather spare", matters=_chooses_victims),
+    "PodGroup": Rule(leaves="the pod group that the pod waits for", matters=_is_in_group),
+    "DeviceClass": Rule(
+        leaves="whether devices stand for an extended resource", matters=_asks_for_extended_resources
+    ),
+}
+"""The kinds that a decision reads; admission reads others besides."""

@@ -1,0 +1,271 @@
+"""GET requests to one API server, as raw bytes within a time and a size. No other verb is ever sent."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+from urllib3 import exceptions
+
+from kschedx import __version__
+from kschedx.errors import InputError, Place
+from kschedx.sources.live.kubeconfig import Named
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+T = TypeVar("T")
+
+MAX_PAGE = 64 << 20
+"""Bytes of a response; five hundred pods have ten million."""
+FOREVER = 24 * 3600.0
+"""Seconds: what a request without a timeout waits."""
+
+_READ = 1 << 20
+_SHOWN = 300
+"""Characters of a server's own words."""
+_TRIES = 10
+"""How often a server that says when to come back is asked."""
+
+
+class RefusedError(InputError):
+    """The server answered, with a status that is no 200."""
+
+    status: int = 0
+    retry_after: float | None = None
+    """Seconds after which it wants to be asked again."""
+
+
+class TooLargeError(InputError):
+    """A response of more than MAX_PAGE."""
+
+
+class _DroppedError(InputError):
+    """The connection ended before the response did."""
+
+
+class _Status(msgspec.Struct):
+    """What an API server says in a body that is an error."""
+
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impersonation:
+    """--as and --as-group, or what the kubeconfig's user says."""
+
+    user: str = ""
+    groups: Sequence[str] = ()
+    uid: str = ""
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, user: Named) -> Impersonation:
+        """What a kubeconfig's user says about it. Raises `InputError`."""
+        try:
+            return msgspec.convert(
+                {
+                    "user": user.fields.get("as") or "",
+                    "groups": user.fields.get("as-groups") or [],
+                    "uid": user.fields.get("as-uid") or "",
+                    "extra": user.fields.get("as-user-extra") or {},
+                },
+                type=cls,
+            )
+        except msgspec.ValidationError as error:
+            raise InputError(f"impersonation: {str(error).lower()}", place=user.place("user")) from None
+
+    def add_to(self, headers: urllib3.HTTPHeaderDict) -> None:
+        if not self.user:
+            return
+        headers.add("Impersonate-User", self.user)
+        for group in self.groups:
+            headers.add("Impersonate-Group", group)
+        if self.uid:
+            headers.add("Impersonate-Uid", self.uid)
+        for key, values in self.extra.items():
+            for value in values:
+                headers.add(f"Impersonate-Extra-{key}", value)
+
+
+class ApiServer:
+    """One server and one identity; may be used by several threads."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        timeout: float,
+        place: Place,
+        impersonation: Impersonation | None = None,
+    ) -> None:
+        """`place` is where the login was configured; an error about it names that. `timeout` is in seconds, for each
+        request with everything that belongs to it; 0 is none."""
+        self.url: str = client.configuration.host.rstrip("/")
+        self.timeout = timeout or FOREVER
+        self.stopped = threading.Event()
+        """Set to let every request that is under way give up."""
+        self._client = client
+        self._pool: urllib3.PoolManager = client.rest_client.pool_manager
+        self._place = place
+        self._impersonation = impersonation or Impersonation()
+        if not client.configuration.verify_ssl:
+            urllib3.disable_warnings(exceptions.InsecureRequestWarning)
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """The body of a 200. Raises `RefusedError` for other answers and `InputError` where there is none in time.
+
+        A server that says when to come back is asked again then, and a connection that broke is tried once more; all of
+        it within the timeout.
+        """
+        url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
+        deadline = time.monotonic() + self.timeout
+        dropped = False
+        for tries in range(_TRIES):
+            try:
+                return self._once(url, path, deadline)
+            except RefusedError as refused:
+                wait = refused.retry_after
+                if wait is None or tries == _TRIES - 1:
+                    raise
+                if time.monotonic() + wait > deadline:
+                    refused.hint = f"it asks to come back in {wait:g} s, and --request-timeout is {self.timeout:g} s"
+                    raise
+                if self.stopped.wait(wait):
+                    raise
+            except _DroppedError:
+                if dropped:
+                    raise
+                dropped = True
+        raise AssertionError("the last try returns or raises")
+
+    def _once(self, url: str, path: str, deadline: float) -> bytes:
+        place = Place(source=self.url, object=path)
+        left = max(deadline - time.monotonic(), 0.001)
+        try:
+            response = self._pool.request(
+                "GET",
+                url,
+                headers=self._headers(),
+                preload_content=False,
+                retries=False,
+                redirect=False,
+                timeout=urllib3.Timeout(connect=left, read=left),
+            )
+            with response:
+                body = self._body(response, place, deadline)
+        except (exceptions.HTTPError, OSError, ValueError) as error:
+            self._explain(error, place)
+        if response.status != 200:
+            raise self._refused(response, body, place)
+        return body
+
+    def _headers(self) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict(
+            {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": f"kschedx/{__version__}"}
+        )
+        for setting in self._client.configuration.auth_settings().values():
+            if setting["value"]:
+                headers[setting["key"]] = setting["value"]
+        self._impersonation.add_to(headers)
+        return headers
+
+    def _body(self, response: urllib3.BaseHTTPResponse, place: Place, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while part := response.read1(_READ):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_PAGE:
+                response.close()
+                raise TooLargeError(f"more than {MAX_PAGE >> 20} MB in one response", place=place)
+            if time.monotonic() > deadline or self.stopped.is_set():
+                response.close()
+                raise self.late(place)
+        return b"".join(parts)
+
+    def late(self, place: Place) -> InputError:
+        """The error of a request that took too long."""
+        return InputError(
+            f"no complete answer within {self.timeout:g} s", place=place, hint="--request-timeout allows more"
+        )
+
+    def _explain(self, error: Exception, place: Place) -> NoReturn:
+        match error:
+            case exceptions.SSLError():
+                message = f"no trusted connection: {_inner(error)}"
+                hint = "certificate-authority says whom to trust; --insecure-skip-tls-verify trusts anybody"
+                raise InputError(message, place=Place(source=self.url), hint=hint) from None
+            case exceptions.NewConnectionError() | exceptions.NameResolutionError():
+                raise InputError(f"cannot be reached: {_inner(error)}", place=Place(source=self.url)) from None
+            case exceptions.ProxyError():
+                raise InputError(f"its proxy cannot be used: {_inner(error)}", place=Place(source=self.url)) from None
+            case exceptions.TimeoutError():
+                raise self.late(place) from None
+            case exceptions.DecodeError():
+                raise InputError("the answer is compressed and damaged", place=place) from None
+            case exceptions.ProtocolError() | OSError():
+                raise _DroppedError(f"the connection broke: {_inner(error)}", place=place) from None
+            case _:
+                raise InputError(f"cannot be asked: {_inner(error)}", place=place) from None
+
+    def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place) -> RefusedError:
+        """The server's own words, cut short, and what its status means."""
+        status = response.status
+        reason = f"{status} {response.reason or ''}".strip()
+        try:
+            said = msgspec.json.decode(body, type=_Status).message
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            said = ""
+        said = " ".join(said.split())
+        text = f"{reason}: {said[:_SHOWN]}{'…' if len(said) > _SHOWN else ''}" if said else reason
+        if status == 401:
+            hint = "log in again, or name another --user"
+            refused = RefusedError(f"{self.url} does not accept the credentials ({text})", place=self._place, hint=hint)
+        elif 300 <= status < 400:
+            target = response.headers.get("Location", "elsewhere")[:_SHOWN]
+            refused = RefusedError(f"no API server: it sends on to {target} ({reason})", place=place)
+        else:
+            refused = RefusedError(f"the server answers {text}", place=place)
+        refused.status = status
+        after = response.headers.get("Retry-After", "")
+        if (status == 429 or status >= 500) and after.isascii() and after.isdigit() and len(after) < 10:
+            refused.retry_after = float(after)
+        return refused
+
+
+_WRAPPING = re.compile(r"^HTTPS?Connection(?:Pool)?\(.*?\): |\[Errno -?\d+\] ")
+
+
+def _inner(error: Exception) -> str:
+    """The cause's own words, on one line, without those of urllib3's objects."""
+    text = str(error.args[1] if isinstance(error, exceptions.ProtocolError) and len(error.args) > 1 else error)
+    return " ".join(_WRAPPING.sub("", text).split())[:_SHOWN]
+
+
+def within(seconds: float, work: Callable[[], T], late: Callable[[], InputError]) -> T:
+    """What `work` returns, or the error `late` where it takes longer: it is left behind in its thread then."""
+    outcome: list[T | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise late()
+    (result,) = outcome
+    if isinstance(result, BaseException):
+        raise result
+    return result

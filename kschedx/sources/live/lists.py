@@ -1,0 +1,209 @@
+"""One kind's list, page by page, as an API server hands it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from kschedx.errors import InputError, Place
+from kschedx.sources.batch import Batch
+from kschedx.sources.json_errors import explain_malformed
+from kschedx.sources.lists import flatten
+from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
+from kschedx.sources.live.resources import Resource
+
+T = TypeVar("T")
+
+LIMIT = 500
+"""Objects of a page, as kubectl asks for them."""
+SMALL_LIMIT = 25
+"""Where a page of LIMIT is too large."""
+MAX_RESTARTS = 5
+"""How often a list that expired midway is taken again."""
+MAX_PAGES = 10_000
+"""Of one list: a server that goes on beyond them will never end."""
+MAX_EMPTY = 100
+"""Pages in a row that hold nothing and promise more."""
+
+_HEAD = re.compile(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
+_TAIL = re.compile(rb"\]\s*\}\s*\Z")
+
+
+class _ListMeta(Struct, rename={"next": "continue", "remaining": "remainingItemCount"}):
+    next: str | None = ""
+    remaining: int | None = None
+
+
+class _Body(Struct, rename="camel"):
+    """A page's envelope."""
+
+    kind: str | None = ""
+    api_version: str | None = ""
+    metadata: _ListMeta | None = None
+    items: Raw = field(default_factory=lambda: Raw(b"null"))
+
+
+class PageOrigin(Struct, frozen=True, kw_only=True):
+    """Where the objects of a page come from."""
+
+    server: str
+    path: str
+    number: int
+    """The page's, from 1."""
+
+    def place(self, index: int) -> Place:
+        return Place(source=f"{self.server}{self.path}", document=self.number, object=f"items[{index}]")
+
+
+@dataclass(slots=True, kw_only=True)
+class ListPage:
+    """Some objects of one kind, none of which says so."""
+
+    kind: str
+    api_version: str
+    batch: Batch
+    remaining: int | None
+    """How many objects the server has beyond this page, where it says so."""
+
+    @property
+    def origin(self) -> PageOrigin:
+        origin = self.batch.origin
+        assert isinstance(origin, PageOrigin)
+        return origin
+
+    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+        """The items, as `Batch.decode` does it."""
+        return self.batch.decode(decoder)
+
+    def with_kinds(self) -> Batch:
+        """The same objects, each with its kind."""
+        head = msgspec.json.encode({"kind": f"{self.kind}List", "apiVersion": self.api_version})
+        items = self.batch.decode(_ANY)
+        text = b"".join((head[:-1], b',"items":', items, b"}"))
+        try:
+            return Batch(items=flatten(text).items, origin=self.origin)
+        except InputError as error:
+            raise error.at(Place(source=self.origin.server + self.origin.path)) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """The list expired midway: what its pages held does not count any more, and it is taken again."""
+
+    kind: str
+
+
+_ANY = msgspec.json.Decoder(Raw)
+_PAGE = msgspec.json.Decoder(_Body)
+
+
+def pages(server: ApiServer, resource: Resource) -> Iterator[ListPage | Restarted]:
+    """The list of a kind in the whole cluster.
+
+    Raises `RefusedError` where the first page is (404 for every version in which the kind may be served), and `InputError`
+    for what is no list, does not end, or expires again and again.
+    """
+    for restarts in range(MAX_RESTARTS + 1):
+        try:
+            yield from _taken(server, resource)
+            return
+        except RefusedError as refused:
+            if refused.status != 410:
+                raise
+            if restarts == MAX_RESTARTS:
+                place = Place(source=server.url, object=resource.name)
+                hint = "the server forgets sooner than it answers"
+                message = f"the list expired {MAX_RESTARTS + 1} times before it was read"
+                raise InputError(message, place=place, hint=hint) from None
+        yield Restarted(kind=resource.kind)
+
+
+def _taken(server: ApiServer, resource: Resource) -> Iterator[ListPage]:
+    """The list, from its beginning, at one resourceVersion."""
+    path, body = _first(server, resource)
+    token, empty = "", 0
+    for number in range(1, MAX_PAGES + 1):
+        page, following = _page(body, resource, PageOrigin(server=server.url, path=path, number=number))
+        yield page
+        if not following:
+            return
+        empty = empty + 1 if len(page.batch.items) <= len("[]") else 0
+        if following == token or empty > MAX_EMPTY:
+            break
+        token = following
+        body = _sized(server, path, {"continue": token})
+    raise InputError("a list that does not end", place=Place(source=server.url + path))
+
+
+def _first(server: ApiServer, resource: Resource) -> tuple[str, bytes]:
+    """The path under which the kind is served, and the first page."""
+    for version in resource.versions:
+        path = resource.path(version)
+        try:
+            return path, _sized(server, path, {})
+        except RefusedError as refused:
+            if refused.status != 404 or version == resource.versions[-1]:
+                raise
+    raise AssertionError("a resource has a version")
+
+
+def _sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
+    try:
+        return server.get(path, {"limit": str(LIMIT), **query})
+    except TooLargeError:
+        return server.get(path, {"limit": str(SMALL_LIMIT), **query})
+
+
+def _page(body: bytes, resource: Resource, origin: PageOrigin) -> tuple[ListPage, str]:
+    """The page, and what the next one is asked for with. Raises `InputError` for what is no list of the kind."""
+    place = Place(source=origin.server + origin.path)
+    quick = _cut(body)
+    envelope, items = quick if quick is not None else _whole(body, place)
+    if envelope.kind != f"{resource.kind}List":
+        found = f"found {envelope.kind}" if envelope.kind else "found something without a kind"
+        raise InputError(f"expected a {resource.kind}List, {found}", place=place)
+
+    def settle(batch: Batch) -> None:
+        batch.items = _whole(body, place)[1]
+
+    metadata = envelope.metadata or _ListMeta()
+    page = ListPage(
+        kind=resource.kind,
+        api_version=envelope.api_version or "",
+        batch=Batch(items=items, origin=origin, settle=None if quick is None else settle),
+        remaining=metadata.remaining,
+    )
+    return page, metadata.next or ""
+
+
+def _cut(body: bytes) -> tuple[_Body, memoryview] | None:
+    """The envelope and the items without parsing those; None where the envelope does not come first, as API servers
+    write it. Should something follow the items, then what is taken for them is no JSON: whoever decodes it notices."""
+    head, tail = _HEAD.match(body), _TAIL.search(body, max(len(body) - 100, 0))
+    if head is None or tail is None or tail.start() < head.start(1):
+        return None
+    try:
+        envelope = _PAGE.decode(body[: head.end(1)] + b"]}")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if envelope.metadata is None or bytes(envelope.items) != b"[]":
+        return None
+    return envelope, memoryview(body)[head.start(1) : tail.start() + 1]
+
+
+def _whole(body: bytes, place: Place) -> tuple[_Body, memoryview]:
+    try:
+        envelope = _PAGE.decode(body)
+        items = bytes(envelope.items)
+    except RecursionError:
+        raise InputError("not valid JSON: it is nested too deeply", place=place) from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"no list: {str(error).lower()}", place=place) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise explain_malformed(error, body, place=place) from None
+    return envelope, memoryview(b"[]" if items == b"null" else items)

@@ -1,0 +1,150 @@
+"""Every kind of a live cluster that scheduling reads, several at a time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from kschedx.errors import InputError, Place
+from kschedx.sources.live.client import ApiServer, RefusedError, within
+from kschedx.sources.live.lists import ListPage, Restarted, pages
+from kschedx.sources.live.resources import RESOURCES, Resource
+
+THREADS = 4
+"""Lists that are taken at the same time."""
+WAITING = 4
+"""Pages that may wait to be decoded."""
+TICK = 0.2
+"""Seconds between two looks at the clock."""
+GRACE = 2.0
+"""Seconds that a request may be late until nobody waits for it any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A kind whose objects cannot be had: forbidden (403), or not served (404)."""
+
+    kind: str
+    forbidden: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Nothing came for a while."""
+
+
+Event: TypeAlias = ListPage | Restarted | Unread | Tick
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str = ""
+
+
+def server_version(server: ApiServer) -> str:
+    """`v1.36.2`; empty where the server keeps it to itself.
+
+    The first thing to ask: it shows whether the server is there and knows who asks. Raises `InputError` where not.
+    """
+    place = Place(source=server.url, object="/version")
+    try:
+        body = within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
+        return msgspec.json.decode(body, type=_Version).git_version
+    except RefusedError as refused:
+        if refused.status in (403, 404):
+            return ""
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        hint = "the address of a cluster's API server is needed"
+        raise InputError("no API server: its answer is not valid JSON", place=place, hint=hint) from None
+
+
+def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES) -> Iterator[Event]:
+    """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked."""
+    reading = _Reading(server, resources)
+    try:
+        yield from reading.events()
+    finally:
+        server.stopped.set()
+
+
+class _Reading:
+    """Threads that take lists, and a queue from them to the one that decodes."""
+
+    def __init__(self, server: ApiServer, resources: Sequence[Resource]) -> None:
+        self._server = server
+        self._waiting = deque(resources)
+        self._left = len(resources)
+        self._events: queue.Queue[Event | _End | Exception] = queue.Queue(WAITING)
+        self._asked: dict[int, tuple[Resource, float]] = {}
+        """Thread to what it is asking for, and since when."""
+
+    def events(self) -> Iterator[Event]:
+        for _ in range(min(THREADS, self._left)):
+            threading.Thread(target=self._work, daemon=True).start()
+        while self._left:
+            try:
+                event = self._events.get(timeout=TICK)
+            except queue.Empty:
+                self._check_clock()
+                yield Tick()
+                continue
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, _End):
+                self._left -= 1
+            else:
+                yield event
+
+    def _check_clock(self) -> None:
+        """A thread can hang where no timeout reaches it, as in looking up a name."""
+        now = time.monotonic()
+        for resource, since in list(self._asked.values()):
+            if now - since > self._server.timeout + GRACE:
+                raise self._server.late(Place(source=self._server.url, object=resource.name))
+
+    def _work(self) -> None:
+        try:
+            while self._waiting and not self._server.stopped.is_set():
+                try:
+                    resource = self._waiting.popleft()
+                except IndexError:
+                    return
+                self._take(resource)
+                self._put(_End())
+        except Exception as error:  # noqa: BLE001 - raised again where the events are read
+            self._put(error)
+
+    def _take(self, resource: Resource) -> None:
+        me = threading.get_ident()
+        self._asked[me] = (resource, time.monotonic())
+        try:
+            for event in pages(self._server, resource):
+                del self._asked[me]
+                self._put(event)
+                self._asked[me] = (resource, time.monotonic())
+        except RefusedError as refused:
+            if refused.status not in (403, 404):
+                raise
+            self._put(Unread(kind=resource.kind, forbidden=refused.status == 403))
+        finally:
+            self._asked.pop(me, None)
+
+    def _put(self, event: Event | _End | Exception) -> None:
+        while not self._server.stopped.is_set():
+            try:
+                self._events.put(event, timeout=TICK)
+                return
+            except queue.Full:
+                continue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """A list has been taken."""

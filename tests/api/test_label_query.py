@@ -1,0 +1,46 @@
+"""kubectl's -l."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.label_query import parse_label_query
+from kschedx.errors import InputError
+
+LABELS = {"app": "web", "tier": "front", "cores": "8", "acme.io/team": "shop", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("", True),
+        ("app", True),
+        ("absent", False),
+        ("!absent", True),
+        ("!app", False),
+        ("app=web", True),
+        ("app==web", True),
+        ("app = web", True),
+        ("app=api", False),
+        ("app!=api", True),
+        ("app!=web", False),
+        ("absent!=web", True),
+        ("empty=", True),
+        ("app in (web, api)", True),
+        ("app in (api)", False),
+        ("tier notin (front,back)", False),
+        ("absent notin (front)", True),
+        ("cores>4", True),
+        ("cores<4", False),
+        ("acme.io/team=shop,app in (web,api),!absent", True),
+        ("acme.io/team=shop,app in (api),!absent", False),
+    ],
+)
+def test_what_matches(text: str, matches: bool) -> None:
+    assert parse_label_query(text).matches(LABELS) is matches
+
+
+@pytest.mark.parametrize("text", ["app in web", "app=web=x", "=web", "app,,tier", "app in (a", "cores>many", "-app=x"])
+def test_what_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="label selector"):
+        parse_label_query(text)

@@ -1,0 +1,133 @@
+"""`kschedx profiles` and `kschedx diff-profiles`: bad input, and what is refused where."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from kschedx.cli.parallel import Progress
+from tests.command import Ran, kschedx
+
+WEB = ("-s", "fixtures/web-rollout/cluster")
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "scheduler.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(ran: Ran, *parts: str) -> None:
+    """One line with all of these, and exit code 2."""
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert not [part for part in parts if part not in ran.err], ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (HEAD.replace("/v1", "/v9"), ("apiVersion", "v9", "expects kubescheduler.config.k8s.io/v1")),
+        (
+            HEAD + "profiles: [{plugins: {filter: {enabled: [{name: NodeResourceFit}]}}}]",
+            ("profiles[0].plugins.filter.enabled[0].name", "NodeResourceFit", 'did you mean "NodeResourcesFit"?'),
+        ),
+        (
+            HEAD + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: much}}]}]",
+            ("profiles[0].pluginConfig[0].args.hardPodAffinityWeight", "a whole number", '"much"'),
+        ),
+        (HEAD + "profiles: [{plugin: {}}]", ("profiles[0].plugin", "unknown field", 'did you mean "plugins"?')),
+        ("kind: Pod\napiVersion: v1\nmetadata: {name: a}", ("expected one KubeSchedulerConfiguration", "Pod")),
+    ],
+)
+@pytest.mark.parametrize("command", [("profiles", "check"), ("profiles", "show"), ("diff-profiles", "default")])
+def test_what_kube_scheduler_refuses_is_refused_with_its_place(
+    tmp_path: Path, text: str, parts: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    path = write(tmp_path, text)
+    refused(kschedx(*command, path), str(path), *parts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("profiles", "show", "binpak"), ("binpak", 'did you mean "binpack"?')),
+        (("profiles", "show", "default-1.30", "--kube-version", "1.36"), ("EBSLimits",)),
+        (("profiles", "show", "default", "--kube-version", "1.99"), ("1.99", "1.36, 1.35")),
+        (("profiles", "show", "default", "--kube-version", "1.13"), ("1.13", "Policy")),
+        (("diff-profiles", "default", "binpack", "--kube-version", "1.99"), ("1.99", "1.36, 1.35")),
+        (("diff-profiles", "--kube-version", "1.30..1.99"), ("1.99",)),
+        (("diff-profiles", "--kube-version", "1.30.."), ("1.30..", "OLD..NEW")),
+        (("diff-profiles", "default"), ("two profiles", "found 1")),
+        (("diff-profiles", "default", "binpack", "--all"), ("no cluster", "--snapshot")),
+        (("diff-profiles", "default", "binpack", *WEB, "pod/nope"), ("nope",)),
+        (("diff-profiles", "default", "binpack", *WEB, "-l", "app in"), ("label selector", "app in")),
+        (("diff-profiles", "default", "binpack", *WEB, "-l", "app=wep"), ("no pod has the labels",)),
+        (("diff-profiles", "default", "binpack", "--feature-gate", "Nope=true", *WEB, "--all"), ("Nope",)),
+    ],
+)
+def test_bad_arguments_are_named(arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    refused(kschedx(*arguments), *parts)
+
+
+def test_a_weight_of_zero_is_a_remark_of_check_alone(tmp_path: Path) -> None:
+    path = write(tmp_path, HEAD + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: 0}]}}}]")
+    ran = kschedx("profiles", "check", path)
+    assert (ran.code, "counts as 1" in ran.out) == (0, True)
+    refused(kschedx("diff-profiles", "default", path), "profiles[0].plugins.score.enabled[0].weight")
+
+
+def test_show_says_where_settings_come_from(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        HEAD
+        + """
+profiles:
+- plugins:
+    multiPoint: {enabled: [{name: ImageLocality, weight: 4}]}
+    score: {enabled: [{name: NodeAffinity, weight: 9}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+""",
+    )
+    shown = json.loads(kschedx("profiles", "show", path, "-o", "json").out)
+    (profile,) = shown["configuration"]["profiles"]
+    at = [entry["name"] for entry in profile["plugins"]["score"]["enabled"]]
+    origins = shown["origins"]
+
+    def origin(plugin: str, what: str) -> str:
+        found: str = origins[f"profiles[0].plugins.score.enabled[{at.index(plugin)}].{what}"]
+        return found
+
+    assert origin("ImageLocality", "weight") == "profiles[0].plugins.multiPoint.enabled[0].weight"
+    assert origin("NodeAffinity", "weight") == "profiles[0].plugins.score.enabled[0].weight"
+    assert origin("TaintToleration", "weight") == "default of 1.36"
+    fit = [entry["name"] for entry in profile["pluginConfig"]].index("NodeResourcesFit")
+    args = f"profiles[0].pluginConfig[{fit}].args"
+    assert origins[f"{args}.scoringStrategy.type"] == "profiles[0].pluginConfig[0].args.scoringStrategy.type"
+    assert origins[f"{args}.scoringStrategy.resources[cpu].weight"] == "default of 1.36"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "delay", "is_shown"), [(Terminal, 0.0, True), (Terminal, 60.0, False), (io.StringIO, 0.0, False)]
+)
+def test_progress_is_for_terminals_and_patience(stream: type[io.StringIO], delay: float, is_shown: bool) -> None:
+    errors = stream()
+    with patch("sys.stderr", errors), patch.object(Progress, "DELAY", delay):
+        progress = Progress(2, "pods")
+        time.sleep(0.001)
+        progress.advance()
+        progress.end()
+    assert ("1 of 2 pods" in errors.getvalue()) is is_shown
+    assert errors.getvalue().endswith("\r\x1b[K" if is_shown else "")

@@ -1,0 +1,102 @@
+"""What kube-scheduler accepts and people regret: a row for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kschedx.framework.config.advice import advice
+from kschedx.releases import resolve
+
+
+def found(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+    profile: dict[str, Any] = {"schedulerName": "s", "plugins": plugins or {}}
+    profile["pluginConfig"] = [{"name": name, "args": value} for name, value in (args or {}).items()]
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    return [(one.id, one.path.removeprefix("profiles[0].")) for one in advice(config, resolve("1.36"))]
+
+
+def enabled(*entries: tuple[str, int]) -> dict[str, Any]:
+    return {"enabled": [{"name": name, "weight": weight} if weight else {"name": name} for name, weight in entries]}
+
+
+def disabled(*names: str) -> dict[str, Any]:
+    return {"disabled": [{"name": name} for name in names]}
+
+
+FLAT = {
+    "scoringStrategy": {
+        "type": "RequestedToCapacityRatio",
+        "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 5}, {"utilization": 100, "score": 5}]},
+    }
+}
+ONLY_FIT = {
+    "multiPoint": disabled("*") | enabled(("PrioritySort", 0), ("DefaultBinder", 0)),
+    "score": enabled(("NodeResourcesFit", 4)),
+    "preScore": enabled(("NodeResourcesFit", 0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        ({"score": disabled("NodeResourceFit")}, ("unknown-plugin", "plugins.score.disabled[0].name")),
+        ({"score": disabled("NodeName")}, ("nothing-to-disable", "plugins.score.disabled[0].name")),
+        (
+            {"score": enabled(("ImageLocality", 4)), "multiPoint": enabled(("ImageLocality", 2))},
+            ("scored-twice", "plugins.score.enabled[0]"),
+        ),
+        ({"score": enabled(("TaintToleration", 0))}, ("lost-weight", "plugins.score.enabled[0]")),
+        ({"multiPoint": enabled(("TaintToleration", 0))}, ("lost-weight", "plugins.multiPoint.enabled[0]")),
+        ({"filter": enabled(("NodeName", 7))}, ("idle-weight", "plugins.filter.enabled[0].weight")),
+        ({"multiPoint": enabled(("NodeName", 7))}, ("idle-weight", "plugins.multiPoint.enabled[0].weight")),
+        (
+            {"multiPoint": enabled(("ImageLocality", 7)), "score": disabled("ImageLocality")},
+            ("idle-weight", "plugins.multiPoint.enabled[0].weight"),
+        ),
+        (ONLY_FIT, ("idle-weight", "plugins.score.enabled[0].weight")),
+        (
+            {"score": disabled("*") | enabled(("NodeAffinity", 4), ("ImageLocality", 6))},
+            ("idle-weight", "plugins.score"),
+        ),
+        ({"filter": disabled("VolumeBinding")}, ("half-disabled", "plugins.filter")),
+        ({"preFilter": disabled("NodePorts")}, ("half-disabled", "plugins.preFilter")),
+        ({"score": disabled("TaintToleration")}, ("half-disabled", "plugins.score")),
+        ({"preScore": disabled("TaintToleration")}, ("half-disabled", "plugins.preScore")),
+        ({"multiPoint": disabled("NodeResourcesFit")}, ("kubelet-refuses", "plugins.filter")),
+    ],
+)
+def test_plugins(plugins: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert expected in found(plugins)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "args", "expected"),
+    [
+        ({}, {"NodeResourceFit": {}}, ("unknown-plugin", "pluginConfig[0].name")),
+        (
+            {"multiPoint": disabled("DefaultPreemption")},
+            {"DefaultPreemption": {"minCandidateNodesPercentage": 50}},
+            ("unused-arguments", "pluginConfig[0]"),
+        ),
+        ({}, {"NodeResourcesFit": FLAT}, ("idle-weight", "pluginConfig")),
+        (
+            {},
+            {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
+            ("packs-and-spreads", "pluginConfig"),
+        ),
+    ],
+)
+def test_arguments(plugins: dict[str, Any], args: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert found(plugins, args) == [expected]
+
+
+def test_the_default_gives_no_cause_for_remarks() -> None:
+    assert advice(None, resolve("1.36")) == ()
+    assert found({"multiPoint": enabled(("ImageLocality", 3)) | disabled("DefaultPreemption")}) == []
+    assert found({"score": enabled(("ImageLocality", 3))}) == []
