@@ -2,8 +2,8 @@
 
     python benchmarks/diff_profiles.py FILE [--sample N] [--jobs N] [--before PROFILE] [--after PROFILE]
 
-FILE is a dump of a cluster, as big_cluster.py writes it. Every running pod is compared, or with --sample so many of them,
-evenly chosen; then the time for all is extrapolated, and said to be. Prints a Markdown table.
+FILE is a dump of a cluster, as big_cluster.py writes it. Every running pod is compared, or with --sample so many of
+them, evenly chosen; then the time for all is extrapolated, and said to be. Prints a Markdown table.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ _COMPLETER = "kubectl_complete-kschedx"
 
 def main() -> None:
     """The entry point of the `kschedx` command, and of kubectl's plugin (`kschedx.cli.kubectl`)."""
-    if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):  # asked often, by scripts and prompts: nothing else is loaded for it
+    if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):
+        # asked often, by scripts and prompts: nothing else is loaded for it
         from kschedx import __version__
 
         sys.stdout.write(f"kschedx {__version__}\n")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kschedx.explain.comparing import Pair, Setup
     from kschedx.explain.comparison import Summary
     from kschedx.explain.profile_changes import Change
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """What a change of the scheduler's profile, or of its release, does to pods.
 
@@ -59,7 +60,7 @@ def diff_profiles(
     output: Annotated[Output | None, typer.Option("--output", "-o", help="wide shows every pod that differs.")] = None,
     kube_version: Annotated[
         str | None,
-        typer.Option(metavar="[OLD..]NEW", help="The Kubernetes release to emulate, or two.  [default: the newest]"),
+        typer.Option(metavar="[OLD..]NEW", help="The Kubernetes release to emulate, or two.  [default: the cluster's]"),
     ] = None,
     feature_gate: Annotated[
         list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
@@ -74,6 +75,7 @@ def diff_profiles(
     """The command; its help is HELP."""
     from kschedx.api.label_query import parse_label_query
     from kschedx.errors import InputError
+    from kschedx.explain.comparing import Pair
     from kschedx.explain.profile_changes import changes
 
     many = all_pending or all_running or selector is not None
@@ -82,16 +84,17 @@ def diff_profiles(
     )
     if pod is not None and not target:
         target, many = pod, False
-    before, after = _setups(profiles, kube_version, feature_gate or [])
-    found = changes(before, after)
-    if not (many or target):
-        _print(before, after, found, None, output)
-        return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
-    if not snapshot:
+    if (many or target) and not snapshot:
         raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
     if many and target:
         raise InputError(f'found both TARGET "{target}" and a choice of many pods', hint="leave one of them out")
-    pair = _pair(snapshot, before, after, check=not ignore_orphans)
+    cluster = _load(snapshot, check=not ignore_orphans) if snapshot and (many or target) else None
+    before, after = _setups(profiles, kube_version, feature_gate or [], cluster)
+    found = changes(before, after)
+    if cluster is None:
+        _print(before, after, found, None, output)
+        return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
+    pair = Pair(cluster, before, after)
     if target:
         return _one(pair, found, target, namespace, output, in_detail=pod is not None)
     rows, left_out = pair.choose(
@@ -122,10 +125,14 @@ def _profiles_and_target(arguments: Sequence[str], *, is_range: bool, has_target
     return names, target
 
 
-def _setups(profiles: Sequence[str], kube_version: str | None, feature_gate: list[str]) -> tuple[Setup, Setup]:
-    from kschedx.cli.named_profiles import DEFAULT
+def _setups(
+    profiles: Sequence[str], kube_version: str | None, feature_gate: list[str], cluster: Snapshot | None
+) -> tuple[Setup, Setup]:
+    """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
+    from kschedx.cli.named_profiles import DEFAULT, version_of
     from kschedx.cli.why import feature_gates
     from kschedx.errors import ConfigError
+    from kschedx.explain.which_release import release_to_emulate
 
     gates = feature_gates(feature_gate)
     old, dots, new = (kube_version or "").partition("..")
@@ -135,29 +142,31 @@ def _setups(profiles: Sequence[str], kube_version: str | None, feature_gate: lis
     if dots:
         names = [names[0], names[0]]
     versions = (old or None, new or None) if dots else (kube_version, kube_version)
-    first, second = (_setup(name, version, gates) for name, version in zip(names, versions, strict=True))
+    own = None if cluster is None else release_to_emulate(cluster, None)
+    first, second = (
+        _setup(name, version or version_of(name) or own, gates) for name, version in zip(names, versions, strict=True)
+    )
     return first, second
 
 
 def _setup(name: str, version: str | None, gates: dict[str, bool]) -> Setup:
-    from kschedx.cli.named_profiles import configuration, placed, version_of
+    from kschedx.cli.named_profiles import configuration, placed
     from kschedx.explain.comparing import Setup
 
     config = configuration(name)
     with placed(name):
-        return Setup.of(name, config, version or version_of(name), gates)
+        return Setup.of(name, config, version, gates)
 
 
-def _pair(paths: list[str], before: Setup, after: Setup, *, check: bool) -> Pair:
+def _load(paths: list[str], *, check: bool) -> Snapshot:
     from kschedx.errors import InputError, Place
-    from kschedx.explain.comparing import Pair
     from kschedx.loading import load
 
     cluster = load(paths, check=check)
     if not cluster.cluster.nodes:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
         raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
-    return Pair(snapshot=cluster, before=before, after=after)
+    return cluster
 
 
 def _one(

@@ -14,6 +14,9 @@ from kschedx.errors import ConfigError, InputError, Place, nearest
 DEFAULT = "default"
 """The default profile of whichever release is emulated."""
 
+POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
+"""Policy files to the release that they are made for; 1.5 evaluates them as 1.0 did."""
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 INSTALLED = "_profiles"
@@ -79,7 +82,9 @@ def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]
 
 
 def version_of(name: str) -> str | None:
-    """The release that a profile such as `default-1.30` is the default of."""
+    """The release that a profile is made for: `default-1.30` is the default of 1.30, and old ones read a Policy."""
+    if name in POLICIES:
+        return POLICIES[name]
     version = name.removeprefix(f"{DEFAULT}-")
     return version if version != name and name in names() else None
 

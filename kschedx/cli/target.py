@@ -10,6 +10,7 @@ import msgspec
 from kschedx.api.types import Pod
 from kschedx.api.workloads import SHORT_NAMES, TEMPLATE_PATHS, newest_replica_set, pod_from_workload
 from kschedx.errors import InputError, Place, nearest
+from kschedx.explain.missing import refuse
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = dict[str, object]
@@ -18,7 +19,12 @@ POD_KINDS = ("Pod", *TEMPLATE_PATHS)
 
 
 def find_target(
-    snapshot: Snapshot, target: str, namespace: str | None, *, check: Callable[[Manifest], object]
+    snapshot: Snapshot,
+    target: str,
+    namespace: str | None,
+    *,
+    check: Callable[[Manifest], object],
+    default_namespace: str = "default",
 ) -> Pod | Manifest:
     """The pod to explain, from `pod/NAME`, `deploy/NAME`, a file, `-`, or the bare name of a pod.
 
@@ -28,10 +34,10 @@ def find_target(
     kind_text, slash, name = target.partition("/")
     kind = SHORT_NAMES.get(kind_text.lower().partition(".")[0]) if slash else None
     if kind and "/" not in name and not Path(target).exists():
-        return _named(snapshot, kind, name, namespace or "default")
+        return _named(snapshot, kind, name, namespace or default_namespace)
     if target != "-" and not Path(target).exists() and not target.endswith((".yaml", ".yml", ".json")):
-        return _by_bare_name(snapshot, target, namespace or "default")
-    return _from_file(snapshot, target, namespace, check)
+        return _by_bare_name(snapshot, target, namespace or default_namespace)
+    return _from_file(snapshot, target, namespace, check, default_namespace)
 
 
 def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Manifest:
@@ -44,6 +50,8 @@ def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Ma
         return snapshot.pods[row]
     manifest = snapshot.workloads.get((kind, namespace, name))
     if manifest is None:
+        if kind in snapshot.source.missing:
+            refuse(snapshot, kind, f'{kind} "{name}" in namespace "{namespace}"')
         known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
         elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
         hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
@@ -83,7 +91,9 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _from_file(snapshot: Snapshot, path: str, namespace: str | None, check: Callable[[Manifest], object]) -> Manifest:
+def _from_file(
+    snapshot: Snapshot, path: str, namespace: str | None, check: Callable[[Manifest], object], default_namespace: str
+) -> Manifest:
     from kschedx.sources.text import load_documents
 
     documents = load_documents(path)
@@ -108,7 +118,7 @@ def _from_file(snapshot: Snapshot, path: str, namespace: str | None, check: Call
             f'the namespace "{own}" does not match the namespace of the request: "{namespace}"', place=place
         )
     if not own:
-        metadata["namespace"] = namespace or "default"
+        metadata["namespace"] = namespace or default_namespace
     try:
         manifest = _pod_of(snapshot, document)
         check(manifest)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli import completion
+from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ whose template makes the pod (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ...). A 
 it were scheduled now.
 
 Without TARGET, --all-pending or -l asks for many pods: equal reasons are told together, in the order of the queue.
+
+With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
 
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
 """
@@ -46,7 +48,7 @@ def why(
             "-s",
             metavar="PATH",
             help="The cluster: a file or folder of YAML or JSON, as `kubectl get nodes,pods,... -A -o json` prints it, "
-            "or - for standard input. Repeatable.",
+            "or - for standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
         ),
     ] = None,
     namespace: Annotated[
@@ -76,7 +78,10 @@ def why(
         Output | None, typer.Option("--output", "-o", help="wide shows everything; json and yaml the whole document.")
     ] = None,
     kube_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="The Kubernetes release to emulate.  [default: the newest]")
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="The Kubernetes release to emulate.  [default: the live server's, else the newest]"
+        ),
     ] = None,
     feature_gate: Annotated[
         list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
@@ -92,41 +97,79 @@ def why(
     ignore_orphans: Annotated[
         bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Print what changes, until the pod has a node or is gone.")
+    ] = False,
+    interval: Annotated[
+        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two looks at the cluster.")
+    ] = 10,
+    kubeconfig: connection.KubeconfigOption = None,
+    context: connection.ContextOption = None,
+    cluster: connection.ClusterOption = None,
+    user: connection.UserOption = None,
+    as_user: connection.AsOption = None,
+    as_group: connection.AsGroupOption = None,
+    request_timeout: connection.TimeoutOption = None,
+    insecure_skip_tls_verify: connection.InsecureOption = False,
 ) -> int:
     """The command; its help is HELP."""
+    from functools import partial
+
+    from kschedx.api.types import Pod
     from kschedx.cli.configuration import read_configuration
     from kschedx.cli.target import find_target, node_names
     from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.admission import admitted_pod
+    from kschedx.explain.missing import require_nodes_and_pods
     from kschedx.explain.run import explain_pod
-    from kschedx.loading import load
+    from kschedx.explain.which_release import release_to_emulate
     from kschedx.releases import resolve
 
-    if not snapshot:
-        raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
     many = all_pending or selector is not None
+    if watch and (many or output or "-" in (snapshot or ())):
+        other = "many pods" if many else f"-o {output}" if output else "--snapshot -"
+        raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
     if many == (target is not None):
         raise InputError("name one TARGET, or ask for many with --all-pending or -l")
-    if "-" in snapshot and target == "-":
+    if "-" in (snapshot or ()) and target == "-":
         raise InputError("standard input cannot be both the target and the snapshot")
     if nodes not in (None, "all"):
         raise InputError(f'--nodes: found "{nodes}", allowed is "all"', hint="--node NAME shows one")
     gates = feature_gates(feature_gate or [])
     configuration = None if config is None else read_configuration(config)
-    cluster = load(snapshot, check=not ignore_orphans)
-    if not cluster.cluster.nodes:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
-        raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
-    release = resolve(kube_version, gates)
+    where = connection.Connection(
+        kubeconfig=kubeconfig,
+        context=context,
+        cluster=cluster,
+        user=user,
+        as_user=as_user,
+        as_groups=tuple(as_group or ()),
+        request_timeout=request_timeout,
+        insecure=insecure_skip_tls_verify,
+    )
+
+    def read() -> connection.Reached:
+        made = connection.read_cluster(snapshot, where, check=not ignore_orphans)
+        require_nodes_and_pods(made.snapshot)
+        return made
+
+    reached = read()
+    found = reached.snapshot
+    if not found.cluster.nodes:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.source.kinds.items()))
+        raise InputError("a cluster without nodes", place=Place(source=found.source.text), hint=f"it holds {kinds}")
+    release = resolve(release_to_emulate(found, kube_version), gates)
     if target is None:
         from kschedx.api.label_query import parse_label_query
         from kschedx.explain.many import rows_in_queue_order
 
         return _many(
-            cluster,
+            found,
             rows_in_queue_order(
-                cluster,
-                namespace=None if all_namespaces or namespace is None and all_pending else namespace or "default",
+                found,
+                namespace=None
+                if all_namespaces or (namespace is None and all_pending)
+                else namespace or reached.namespace,
                 labels=None if selector is None else parse_label_query(selector),
                 pending=all_pending,
             ),
@@ -138,23 +181,33 @@ def why(
         )
     plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
     pod = find_target(
-        cluster, target, namespace, check=lambda manifest: admitted_pod(cluster, manifest, release, plugins)
+        found,
+        target,
+        namespace,
+        check=lambda manifest: admitted_pod(found, manifest, release, plugins),
+        default_namespace=reached.namespace,
     )
-    wanted = node_names(cluster, node or [])
+    wanted = node_names(found, node or [])
+    if watch and not isinstance(pod, Pod):
+        raise InputError(f'--watch: "{target}" is no pod of the cluster', hint="name one: pod/NAME")
+    explain = partial(
+        explain_pod,
+        config=configuration,
+        profile=profile,
+        kube_version=kube_version,
+        feature_gates=gates,
+        admission_plugins=plugins,
+    )
     try:
-        explanation = explain_pod(
-            cluster,
-            pod,
-            config=configuration,
-            profile=profile,
-            kube_version=kube_version,
-            feature_gates=gates,
-            admission_plugins=plugins,
-        )
+        explanation = explain(found, pod)
     except ConfigError as error:
         source = target if error.place.object else config if error.place.field else None
         raise error.at(Place(source=source or "")) from None
     _print(explanation, output, wanted, all_nodes=nodes == "all")
+    if watch and isinstance(pod, Pod):
+        from kschedx.cli.watch import Watch
+
+        return Watch(pod, explain, lambda: read().snapshot, interval=interval).run(explanation)
     return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
 
 

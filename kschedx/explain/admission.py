@@ -22,6 +22,7 @@ from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
 from kschedx.api.types import Pod
 from kschedx.api.validation import ValidationOptions
+from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import Note
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
@@ -37,7 +38,7 @@ def admitted_pod(
     """The typed pod. A manifest with a creation timestamp was admitted when it was created, and is not again.
 
     `plugins` are admission plugins that the API server runs beyond its default ones. Raises InputError where the API
-    server would refuse the pod.
+    server would refuse the pod, and UndecidableError where it reads a kind that the snapshot could not.
     """
     check_plugins(plugins)
     pod = decode(msgspec.json.encode(manifest), Pod)
@@ -45,6 +46,7 @@ def admitted_pod(
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
+    require_for_admission(snapshot, pod)
     return admit(pod, _context(snapshot, release, plugins))
 
 

@@ -20,7 +20,7 @@ from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing, Snapshot
 
-NOTE = "missing-kind"
+NOTE = "unread-kind"
 
 Text = tuple[str, str, dict[str, object]]
 """A note's id, text and facts."""
@@ -231,8 +231,6 @@ RULES = {
     "StatefulSet": Rule(leaves="which pods a StatefulSet spreads", matters=_owned_by("StatefulSet")),
     "PodDisruptionBudget": Rule(leaves="which pods preemption would rather spare", matters=_chooses_victims),
     "PodGroup": Rule(leaves="the pod group that the pod waits for", matters=_is_in_group),
-    "DeviceClass": Rule(
-        leaves="whether devices stand for an extended resource", matters=_asks_for_extended_resources
-    ),
+    "DeviceClass": Rule(leaves="whether devices stand for an extended resource", matters=_asks_for_extended_resources),
 }
 """The kinds that a decision reads; admission reads others besides."""

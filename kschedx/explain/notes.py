@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct, field
 
 from kschedx.explain.missing import missing_notes
-from kschedx.explain.recorded import differences, recorded_message
+from kschedx.explain.recorded import differences, recorded
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.snapshot.events import FailedScheduling
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates every node of a cluster that is smaller than this."""
@@ -54,19 +57,23 @@ def _finished_pods(cycle: Cycle) -> int:
     return int(np.count_nonzero(finished & (pods.node >= 0)))
 
 
+def _recorded_note(theirs: FailedScheduling, differs: Sequence[str]) -> Note:
+    times = f", {theirs.count:,} times" if theirs.count > 1 else ""
+    seen = f" (last seen {theirs.last_seen}{times})" if theirs.last_seen else ""
+    facts: dict[str, object] = {"count": theirs.count, "lastSeen": theirs.last_seen} if theirs.last_seen else {}
+    text = f"the cluster's own event{seen} differs: {'; '.join(differs)}"
+    return Note(
+        id="recorded-event",
+        text=text if differs else f"the cluster's own event{seen} says the same",
+        facts={"message": theirs.message, "differences": list(differs)} | facts,
+    )
+
+
 def _notes(cycle: Cycle) -> list[Note]:
     found: list[Note] = []
-    theirs = recorded_message(cycle.pod)
-    if theirs:
-        differs = differences(theirs, cycle.message)
-        text = "; ".join(differs) if differs else "the cluster's own event says the same"
-        found.append(
-            Note(
-                id="recorded-event",
-                text=f"the cluster's own event differs: {text}" if differs else text,
-                facts={"message": theirs, "differences": list(differs)},
-            )
-        )
+    theirs = recorded(cycle.snapshot, cycle.pod)
+    if theirs is not None:
+        found.append(_recorded_note(theirs, differences(theirs, cycle.message)))
     finished = _finished_pods(cycle)
     if finished:
         text = f"{finished:,} finished pods count on their nodes: leave them out of the input, as an API server does"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -12,6 +12,9 @@ from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.config.written import flat, written
 from kschedx.releases import POINTS, Release
+
+WEIGHED = frozenset({"score", "priorities"})
+"""The points whose plugins have a weight; a Policy has priorities."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -98,7 +101,7 @@ def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
             before=_percentage(first),
             after=_percentage(second),
         )
-    for point in POINTS:
+    for point in dict.fromkeys((*POINTS, *first.points, *second.points)):
         yield from _point(name, point, first, second)
     for plugin in sorted({*first.args, *second.args}):
         yield from _args(name, plugin, first.args.get(plugin), second.args.get(plugin))
@@ -123,14 +126,14 @@ def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[C
                 before=str(before.weights[plugin]),
                 after=str(after.weights[plugin]),
             )
-    if point != "score":  # a sum has no order
+    if point not in WEIGHED:  # a sum has no order
         yield from _order(name, point, first, second)
 
 
 def _entry(point: str, plugin: str, profile: Profile) -> str:
     if plugin not in profile.points.get(point, ()):
         return ""
-    return f"weight {profile.weights[plugin]}" if point == "score" else "enabled"
+    return f"weight {profile.weights[plugin]}" if point in WEIGHED else "enabled"
 
 
 def _order(name: str, point: str, first: Sequence[str], second: Sequence[str]) -> Iterator[Change]:

@@ -2,46 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
 
 from kschedx.api.types import Pod
-from kschedx.explain.events import Event, parse
+from kschedx.explain.events import Event, EventPart, Stage, parse
+from kschedx.snapshot.events import CUT, FailedScheduling
+from kschedx.snapshot.snapshot import Snapshot
+
+ELSEWHERE = "another moment"
+"""The usual reason: the pod waits, and the cluster goes on."""
 
 
-def recorded_message(pod: Pod) -> str:
-    """The message of the pod's PodScheduled condition, which is the last FailedScheduling event's; empty without one."""
+def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
+    """The last refusal: the pod's PodScheduled condition, else its newest event.
+
+    The condition was read together with the pod, is never cut, and is there where nobody thought of the events. The event
+    alone knows how often it was said, and when.
+    """
+    event = snapshot.failed_scheduling.get(pod.key)
+    if event is not None and event.uid and pod.metadata.uid and event.uid != pod.metadata.uid:
+        event = None
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable":
-            return condition.message
-    return ""
+            if event is not None and _is_same(event, condition.message):
+                return FailedScheduling(message=condition.message, count=event.count, last_seen=event.last_seen)
+            return FailedScheduling(message=condition.message) if condition.message else event
+    return event
 
 
-def differences(theirs: str, ours: str) -> tuple[str, ...]:
-    """What is different about the two messages, and what that comes from, each in a clause; nothing where they are equal."""
-    if theirs == ours:
+def _is_same(theirs: FailedScheduling, message: str) -> bool:
+    """The same text, as far as the event holds it."""
+    if theirs.is_cut:
+        return message.startswith(theirs.message.removesuffix(CUT))
+    return theirs.message == message
+
+
+def differences(theirs: FailedScheduling, ours: str) -> tuple[str, ...]:
+    """What is different about the two messages, and what that comes from, each in a clause; none where they are equal."""
+    if _is_same(theirs, ours):
         return ()
     if not ours:
-        return ("kschedx finds a node for it now: the event is of an older state",)
-    return tuple(_differences(parse(theirs), parse(ours)))
+        return (f"kschedx finds a node for it: {ELSEWHERE}, or another configuration",)
+    told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
+    parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be half a text
+    clauses = [*_counted(told, found), *_unmatched(parts, found.parts, is_cut=theirs.is_cut)]
+    return tuple(clauses) or ("the words are those of another release",)
 
 
-def _differences(theirs: Event, ours: Event) -> Iterator[str]:
-    if theirs.nodes is not None and theirs.nodes != ours.nodes:
-        yield f"it counts {theirs.nodes:,} nodes, the snapshot has {ours.nodes or 0:,}: another state, or kinds are missing"
-    mine = {(part.stage, part.text): part.count for part in ours.parts}
-    seen = {(part.stage, part.text): part.count for part in theirs.parts}
-    ids = {part.reason for part in ours.parts if part.reason}
-    for part in theirs.parts:
-        key = (part.stage, part.text)
-        if key in mine:
-            if part.count != mine[key]:
-                yield f"{part.count or 0:,} × {part.text!r} there, {mine[key] or 0:,} here: an older state"
-        elif part.reason and part.reason in ids:
-            yield f"{part.text!r} is how another release, or another configuration, says it"
-        elif not part.is_known:
-            yield f"{part.text!r} is no text of a plugin that kschedx knows: an extender's, or another scheduler's"
-        else:
-            yield f"{part.text!r} holds no longer, or {part.plugin} runs in that profile only"
-    for part in ours.parts:
-        if (part.stage, part.text) not in seen and part.reason not in {p.reason for p in theirs.parts}:
-            yield f"{part.text!r} is new"
+class _Pair(Struct, frozen=True, kw_only=True):
+    """A reason of theirs that is one of ours too, whatever its words."""
+
+    theirs: EventPart
+    ours: EventPart
+
+
+def _counted(told: Event, found: Event) -> Iterator[str]:
+    if told.nodes is not None and found.nodes is not None and told.nodes != found.nodes:
+        counted = f"it counts {told.nodes:,} nodes, the snapshot has {found.nodes:,}"
+        yield f"{counted}: {ELSEWHERE}, or an incomplete snapshot"
+
+
+def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool) -> Iterator[str]:
+    """The reasons that reject nodes, then preemption, which follows from them."""
+    pairs = [
+        _Pair(theirs=part, ours=other)
+        for part in theirs
+        if (other := next((one for one in ours if _is_same_reason(part, one)), None)) is not None
+    ]
+    paired = [pair.theirs for pair in pairs]
+    gone = [part for part in theirs if part not in paired]
+    new = [part for part in ours if all(part != pair.ours for pair in pairs)] if not is_cut else []
+    filters = list(_changes(Stage.FILTER, pairs, gone, new))
+    yield from filters
+    if not filters:
+        yield from _preemption(theirs, pairs, gone, new, is_cut=is_cut)
+
+
+def _changes(
+    stage: Stage, pairs: Sequence[_Pair], gone: Sequence[EventPart], new: Sequence[EventPart]
+) -> Iterator[str]:
+    moved: list[str] = []
+    for ours in dict.fromkeys(pair.ours for pair in pairs if pair.ours.stage is stage):
+        same = [pair.theirs for pair in pairs if pair.ours == ours]
+        # one text of ours can be several of theirs: older releases name each taint
+        if all(part.count is not None for part in same) and ours.count is not None:
+            count = sum(part.count or 0 for part in same)
+            if count != ours.count:
+                moved.append(f"{count:,} × {_quoted(ours)} there, {ours.count:,} here")
+    if moved:
+        yield f"{', '.join(moved)}: {ELSEWHERE}"
+    other = [pair.theirs for pair in pairs if pair.theirs.stage is stage and pair.theirs.text != pair.ours.text]
+    if other:
+        yield f"{_listed(other)} is how another release says it"
+    strange = [part for part in gone if part.stage is stage and not part.is_known]
+    if strange:
+        yield f"{_listed(strange)} is of no plugin that kschedx knows: an extender's, or another scheduler's"
+    held = [part for part in gone if part.stage is stage and part.is_known]
+    if held:
+        yield f"{_listed(held)} is not found here: {ELSEWHERE}, or another configuration"
+    found = [part for part in new if part.stage is stage]
+    if found:
+        yield f"{_listed(found)} is found here only"
+
+
+def _preemption(
+    theirs: Sequence[EventPart],
+    pairs: Sequence[_Pair],
+    gone: Sequence[EventPart],
+    new: Sequence[EventPart],
+    *,
+    is_cut: bool,
+) -> Iterator[str]:
+    if not any(part.stage is Stage.PREEMPTION for part in theirs):
+        if not is_cut:
+            yield "it says nothing of preemption: another release, or no preemption there"
+        return
+    if next(_changes(Stage.PREEMPTION, pairs, gone, new), None) is not None:
+        yield f"preemption ended otherwise there: other pods on the nodes at {ELSEWHERE}, or another release"
+
+
+def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:
+    """The same text, or the same reason in the words of another release, which may name its subject or not."""
+    if theirs.stage is not ours.stage:
+        return False
+    if theirs.text == ours.text:
+        return True
+    is_one = bool(theirs.reason) and (theirs.plugin, theirs.reason) == (ours.plugin, ours.reason)
+    return is_one and (not theirs.subject or not ours.subject or theirs.subject == ours.subject)
+
+
+def _quoted(part: EventPart) -> str:
+    return f'"{part.text}"'
+
+
+def _listed(parts: Sequence[EventPart]) -> str:
+    return ", ".join(dict.fromkeys(map(_quoted, parts)))

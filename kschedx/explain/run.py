@@ -11,7 +11,7 @@ from kschedx.api.types import Pod
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
 from kschedx.explain.explanation import Explanation
-from kschedx.explain.missing import require_nodes_and_pods
+from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
 from kschedx.explain.which_release import NOTE as RELEASE
 from kschedx.explain.which_release import release_note, release_to_emulate
@@ -49,10 +49,13 @@ def explain_pod(
     snapshot, target = as_if_new(snapshot, target)
     if not release.has_framework:
         cycle, before = _before_framework(snapshot, target, config, profile, release)
+        require_for_decision(cycle)
         return Explanation(cycle, before, said)
     scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
     framework = Framework(_profile(scheduler, target, profile), scheduler, snapshot, release)
-    return Explanation(schedule(framework, target), framework, said)
+    cycle = schedule(framework, target)
+    require_for_decision(cycle)
+    return Explanation(cycle, framework, said)
 
 
 def _release_notes(snapshot: Snapshot, asked: str | None) -> tuple[Note, ...]:

@@ -1,6 +1,11 @@
-"""The release to emulate where nobody names one: the API server's own."""
+"""The release to emulate where nobody names one: the API server's own, else that of the kubelets."""
 
 from __future__ import annotations
+
+import re
+from collections import Counter
+
+from msgspec import Struct
 
 from kschedx.errors import ConfigError
 from kschedx.releases import VERSIONS, resolve
@@ -9,30 +14,75 @@ from kschedx.snapshot.snapshot import Snapshot
 NOTE = "release"
 
 
+class _Told(Struct, frozen=True, kw_only=True):
+    """A version that the cluster tells of itself."""
+
+    who: str
+    """`the API server is`, as a note begins."""
+    fact: str
+    """The name of the fact: `serverVersion`."""
+    version: str
+
+    @property
+    def is_known(self) -> bool:
+        try:
+            resolve(self.version)
+        except ConfigError:
+            return False
+        return True
+
+    @property
+    def emulated(self) -> str | None:
+        """The release itself, the oldest one for those before it; None for the newest."""
+        if self.is_known:
+            return self.version
+        return VERSIONS[-1] if _minor(self.version) < _minor(VERSIONS[-1]) else None
+
+
 def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
-    """What --kube-version says, else the server's release where kschedx knows it; None for the newest."""
-    server = snapshot.source.server_version
-    return asked if asked is not None or not server or not _is_known(server) else server
+    """What --kube-version says, else the cluster's release or the one that is nearest to it; None for the newest."""
+    if asked is not None:
+        return asked
+    told = _told(snapshot)
+    return told.emulated if told is not None else None
 
 
 def release_note(snapshot: Snapshot, asked: str | None) -> tuple[str, dict[str, object]] | None:
-    """Text and facts of the note about a release that the server, and nobody else, named."""
-    server = snapshot.source.server_version
-    if asked is not None or not server:
+    """Text and facts of the note about a release that the cluster, and nobody else, named."""
+    told = _told(snapshot) if asked is None else None
+    if told is None:
         return None
-    facts: dict[str, object] = {"serverVersion": server}
-    if _is_known(server):
-        return f"the API server is {server}: kube-scheduler {resolve(server).version} is emulated", facts
-    return (
-        f"the API server is {server}, which kschedx does not know: kube-scheduler {VERSIONS[0]} is emulated "
-        "(--kube-version names another)",
-        facts,
-    )
+    facts: dict[str, object] = {told.fact: told.version}
+    release = resolve(told.emulated).version
+    if told.is_known:
+        if told.fact == "kubeletVersion" and release == VERSIONS[0]:
+            return None  # what would be emulated anyway
+        return f"{told.who} {told.version}: kube-scheduler {release} is emulated", facts
+    text = f"{told.who} {told.version}, which kschedx does not know: kube-scheduler {release} is emulated"
+    return f"{text} (--kube-version names another)", facts
 
 
-def _is_known(version: str) -> bool:
-    try:
-        resolve(version)
-    except ConfigError:
-        return False
-    return True
+def _told(snapshot: Snapshot) -> _Told | None:
+    server = snapshot.source.server_version
+    if server:
+        return _Told(who="the API server is", fact="serverVersion", version=server)
+    kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
+    releases: Counter[tuple[int, int]] = Counter()
+    for version, count in kubelets.items():
+        if _minor(version) != _NONE:
+            releases[_minor(version)] += count
+    if not releases:
+        return None
+    most = max(releases, key=lambda release: (releases[release], release))
+    version = max(version for version in kubelets if _minor(version) == most)
+    who = "the kubelets are" if len(releases) == 1 else "most kubelets are"
+    return _Told(who=who, fact="kubeletVersion", version=version)
+
+
+_NONE = (0, 0)
+
+
+def _minor(version: str) -> tuple[int, int]:
+    """(1, 36) of `v1.36.2-gke.100`; `_NONE` for what is no version."""
+    found = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
+    return (int(found[1]), int(found[2])) if found else _NONE

@@ -61,7 +61,9 @@ def request_options(release: Release) -> RequestOptions:
 
 def seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
     """The cluster as kube-scheduler has it in its cache."""
-    return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
+    listed_by_server = bool(snapshot.source.server_version)  # which omits pods that have finished
+    counted = release.behaviour.finished_pods_are_counted and not listed_by_server
+    return snapshot.with_finished_pods if counted else snapshot
 
 
 class Framework:
@@ -224,7 +226,7 @@ class Framework:
     def run_post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult | None:
-        """The plugins in order until one succeeds or settles it; the reasons of those before are kept. None without any."""
+        """The plugins in order until one succeeds or settles it, with the reasons of those before. None without any."""
         plugins = self.plugins("postFilter", PostFilterPlugin)
         reasons: tuple[str, ...] = ()
         last: PostFilterResult | None = None
@@ -283,7 +285,7 @@ class Framework:
     # --- after the choice: dry steps
 
     def run_dry_steps(self, state: CycleState, pod: Pod, node: int) -> tuple[tuple[str, Status], ...]:
-        """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each plugin would do. Nothing is changed."""
+        """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each plugin would do; nothing changes."""
         steps: list[tuple[str, Status]] = []
         reserved: list[ReservePlugin] = []
 

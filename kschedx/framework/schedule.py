@@ -1,6 +1,6 @@
 """One pod through the whole framework.
 
-Sources of the rules: pkg/scheduler/schedule_one.go, and FitError in pkg/scheduler/framework/types.go for the event's text.
+Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 
 def schedule(framework: Framework, pod: Pod) -> Cycle:
-    """Run a pod through every phase. Nothing is decided by chance: where kube-scheduler draws lots, `best` has several."""
+    """Run a pod through every phase. Nothing is left to chance: where kube-scheduler draws lots, `best` has several."""
     cycle = Cycle(
         pod=pod,
         snapshot=framework.snapshot,
@@ -132,10 +132,11 @@ def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -
 def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
     scores = framework.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
-        if len(feasible) > 1:
+        # a nominated node that fits, or the only one that does, is never scored, so nothing can fail
+        alone = int(feasible.rows[0]) if len(feasible) == 1 else cycle.nominated
+        if alone is None:
             return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
-        # a single feasible node is never scored, so nothing can fail
-        return replace(cycle, outcome=Outcome.SCHEDULED, best=(int(feasible.rows[0]),))
+        return replace(cycle, outcome=Outcome.SCHEDULED, best=(alone,))
     best = tuple(int(row) for row in feasible.rows[scores.totals == scores.totals.max()])
     cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
     if len(cycle.choice) != 1:

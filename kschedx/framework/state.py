@@ -26,8 +26,8 @@ class NotPreparedError(Exception):
 
 
 class CycleState:
-    """Written in PreFilter and PreScore, read afterwards. Values are never changed in place: what must differ is written
-    anew, so that a clone is cheap and independent."""
+    """Written in PreFilter and PreScore, read afterwards. Values are never changed in place: what must differ is
+    written anew, so that a clone is cheap and independent."""
 
     __slots__ = ("_values", "skip_filter", "skip_score")
 

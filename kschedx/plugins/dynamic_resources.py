@@ -25,7 +25,7 @@ from kschedx.framework.interface import (
     ReservePlugin,
     ScorePlugin,
 )
-from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.state import CycleState, NotPreparedError, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
@@ -85,6 +85,8 @@ class DynamicResources(
         return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(NO_CLAIMS,)))
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        if self.handle.release.enabled("DRAPrioritizedList") and not self._lookup(state).is_success:
+            raise NotPreparedError(NO_STATE)
         return np.zeros(len(nodes), dtype=np.int64)
 
     def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:

@@ -145,7 +145,8 @@ def _compiled(pod: Pod) -> RequiredNodeAffinity:
 def _named_nodes(required: NodeSelector, *, every_term: bool) -> frozenset[str] | None:
     """The node names that the terms' matchFields leave, or None where a term names none.
 
-    Within a term the fields must all hold, so their names are intersected; terms are alternatives, so theirs are united.
+    Within a term the fields must all hold, so their names are intersected; terms are alternatives, so theirs are
+    united. `every_term`: a term whose fields have no name in common leaves none.
     """
     if not required.node_selector_terms:
         return None

@@ -33,8 +33,8 @@ INFERENCES: Mapping[str, Callable[[Pod], bool]] = {
     "RestartAllContainersOnContainerExits": _restarts_all_containers,
     "UserNamespacesHostNetworkSupport": _user_namespace_on_host_network,
 }
-"""Feature to the rule by which a pod needs it to be scheduled (component-helpers/nodedeclaredfeatures). Features that only
-matter for a pod's update are not looked at."""
+"""Feature to the rule by which a pod needs it to be scheduled (component-helpers/nodedeclaredfeatures). Features that
+only matter for a pod's update are not looked at."""
 
 KNOWN = (
     "ExtendWebSocketsToKubelet",

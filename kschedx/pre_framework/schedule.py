@@ -39,8 +39,6 @@ def schedule_with_predicates(scheduler: PredicateScheduler, pod: Pod) -> Cycle:
     nodes = scheduler.nodes if names is None else only(scheduler.nodes, names)
     if not len(nodes):
         return replace(cycle, message=NO_NODES)
-    _refuse_to_guess(scheduler, pod)
-
     outcome = scheduler.passes_filters(state, pod, nodes)
     cycle = replace(cycle, pre_filter=steps, nodes=nodes, filter=outcome)
     if np.any(outcome.codes == Code.ERROR):
@@ -53,12 +51,13 @@ def schedule_with_predicates(scheduler: PredicateScheduler, pod: Pod) -> Cycle:
     return replace(cycle, post_filter=preempt(scheduler, state, pod, nodes, outcome))
 
 
-def _refuse_to_guess(scheduler: PredicateScheduler, pod: Pod) -> None:
-    """Raises `UndecidableError` where an extender has a say in what becomes of the pod."""
+def _refuse_to_guess(scheduler: PredicateScheduler, pod: Pod, feasible: NodeTable) -> None:
+    """Raises `UndecidableError` where an extender has a say: about nodes that passed, or about several of them."""
+    scored = len(feasible) > 1 or scheduler.release.behaviour.single_node_is_scored
     for extender in scheduler.policy.extenders:
-        verbs = [verb for verb in (extender.filter_verb, extender.prioritize_verb) if verb]
-        if verbs and (extender.is_interested(pod) or not scheduler.era.reads_policy_settings):
-            told = " and ".join(verbs)
+        verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
+        told = " and ".join(verb for verb in verbs if verb)
+        if told and (extender.is_interested(pod) or not scheduler.era.reads_policy_settings):
             raise UndecidableError(
                 f"the extender at {extender.url_prefix} decides about {pod.key} too ({told}): kschedx cannot ask it"
             )
@@ -94,6 +93,7 @@ def _reasons(outcome: FilterOutcome) -> Iterator[str]:
 
 
 def _prioritize(scheduler: PredicateScheduler, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
+    _refuse_to_guess(scheduler, pod, feasible)
     scores = scheduler.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
         if len(feasible) > 1 or scheduler.release.behaviour.single_node_is_scored:

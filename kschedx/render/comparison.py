@@ -23,7 +23,7 @@ from kschedx.render.layout import BLANK, BOLD, DIM, columns, ended, fits, joined
 from kschedx.render.units import count
 
 MOST_CHANGES = 14
-MOST_GROUPS = 8
+MOST_SCREEN_LINES = 40
 SHOWN = 3
 """Pods of a group."""
 MOST_LINES = 2
@@ -48,7 +48,11 @@ def comparison(
     everything: bool = False,
 ) -> list[Text]:
     """First how the two differ as configuration, then what that does to pods: the largest effect first."""
-    lines = [*paragraph(headline(before, after), width, style=BOLD), BLANK, *_changes(changes, width, everything)]
+    lines = [
+        *paragraph(headline(before, after), width, style=BOLD),
+        BLANK,
+        *_changes(change_rows(changes, before, after), width, everything),
+    ]
     if summary is None:
         return lines
     lines += [BLANK, text(compared(summary), BOLD)]
@@ -56,20 +60,23 @@ def comparison(
     for told in left_out(summary):
         lines += paragraph(told, width, first="  ", style=DIM)
     groups = summary.groups
-    shown = groups if everything else groups[:MOST_GROUPS]
-    for group in shown:
-        lines += [BLANK, *_group(group, width, everything)]
-    if len(groups) > len(shown):
-        lines += [BLANK, text(f"{count(len(groups) - len(shown), 'more group')}: -o wide shows all", DIM)]
+    left = len(groups)
+    for group in groups:
+        block = [BLANK, *_group(group, width, everything)]
+        if not everything and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(groups):
+            break
+        lines += block
+        left -= 1
+    if left:
+        lines += [BLANK, text(f"{count(left, 'more group')} of pods: -o wide shows all", DIM)]
     if summary.differences:
         lines += [BLANK, text("more: --pod NAMESPACE/NAME tells one pod's two stories, -o wide, -o json", DIM)]
     return lines
 
 
-def _changes(changes: Sequence[Change], width: int, everything: bool) -> list[Text]:
-    if not changes:
+def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool) -> list[Text]:
+    if not rows:
         return [text("the configurations are the same")]
-    rows = change_rows(changes)
     shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
     room = max(width - sum(size) - 6, 24)

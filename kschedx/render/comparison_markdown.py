@@ -37,7 +37,7 @@ def _lines(before: Setup, after: Setup, changes: Sequence[Change], summary: Summ
     if changes:
         yield "| where | what | change |"
         yield "| --- | --- | --- |"
-        for row in change_rows(changes):
+        for row in change_rows(changes, before, after):
             yield f"| {' | '.join(map(_plain, row))} |"
     else:
         yield "The configurations are the same."

@@ -7,13 +7,15 @@ from typing import assert_never
 
 from kschedx.explain.comparing import Setup
 from kschedx.explain.comparison import Difference, Effect, Group, Side, Summary
-from kschedx.explain.profile_changes import Change
+from kschedx.explain.profile_changes import WEIGHED, Change
 from kschedx.explain.story import Preemption
 from kschedx.releases import POINTS
 from kschedx.render.units import count, listed
 
 ARROW = "→"
 MOST_GATES = 6
+
+_POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
 
 _EFFECTS: dict[Effect, tuple[str, str]] = {
     Effect.STOPS: ("stops being schedulable", "stop being schedulable"),
@@ -44,12 +46,13 @@ def headline(before: Setup, after: Setup) -> str:
 # --- configuration
 
 
-def change_rows(changes: Iterable[Change]) -> list[tuple[str, str, str]]:
+def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
     """(place, subject, what changes); gates and single plugins that come and go alike are told together."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
+    has_many = max(len(setup.scheduler.profiles) for setup in (before, after)) > 1
     for change in changes:
-        place = f"{change.profile} {change.place}" if change.place == "scheduler" and change.profile else change.place
+        place = f"{change.profile} {change.place}" if has_many and change.profile else change.place
         if change.place == "gate":
             gates.append(f"{change.subject} {'on' if change.after == 'true' else 'off'}")
         else:
@@ -67,8 +70,10 @@ def _change(change: Change) -> str:
     if change.setting:
         return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
     if not before or not after:
-        weight = f" ({after or before})" if change.place == "score" else ""
-        return f"{'enabled' if after else 'no longer'}{weight}" if change.place in POINTS else after or "no longer"
+        if change.place not in _POINTS:
+            return after or "no longer"
+        weight = f" ({after or before})" if change.place in WEIGHED else ""
+        return f"{'enabled' if after else 'no longer'}{weight}"
     return f"{before} {ARROW} {after}"
 
 

@@ -21,6 +21,7 @@ from kschedx.api.limit_range import default_limit_range
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.runtime_class import check_runtime_class
 from kschedx.errors import InputError, Place
+from kschedx.snapshot import events
 from kschedx.snapshot.devices import device_class_of_resource
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS, WORKLOADS, refuse_unknown
@@ -117,6 +118,7 @@ class SnapshotBuilder:
         self._workloads: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin and positions in the batch of the pods that were added together."""
+        self._events = events.FailedSchedulingEvents()
         self._seen: dict[tuple[str, str, str], tuple[Origin, int]] = {}
         """Where every other object was read."""
 
@@ -151,6 +153,8 @@ class SnapshotBuilder:
             self._nodes, self._images = [], NodeImages()
         elif kind in self._others:
             self._others[kind] = []
+        elif kind == events.KIND:
+            self._events = events.FailedSchedulingEvents()
 
     def add(self, batch: Batch) -> None:
         """Raises `InputError` with an object's place and field path."""
@@ -195,6 +199,10 @@ class SnapshotBuilder:
         try:
             head = decode(raw, OtherItem)
             kind = head.kind or ""
+            if kind == events.KIND and head.group in events.GROUPS:
+                self.kinds[kind] += 1
+                self._events.add(raw)
+                return
             if GROUPS.get(kind) != head.group:
                 refuse_unknown(kind, head.group)
                 self.kinds[kind or "?"] += 1
@@ -330,6 +338,7 @@ class SnapshotBuilder:
             workloads=self._workloads,
             device_class_of_resource=device_class_of_resource(self._others["DeviceClass"]),
             storage=Storage.of(self._others),
+            failed_scheduling=self._events.of_pending(pods),
         )
 
 

@@ -25,6 +25,7 @@ from kschedx.api.types import (
     Service,
     StatefulSet,
 )
+from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -76,6 +77,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
     """Namespace to its LimitRanges, defaulted."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
+    failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
     @classmethod

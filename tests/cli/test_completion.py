@@ -53,7 +53,7 @@ def test_there_is_a_file_for_every_shell_and_no_other() -> None:
         (["why", "-s", CLUSTER, "--node", "gke-prod-euw4-general-a6794389-2"], ["gke-prod-euw4-general-a6794389-2vkf"]),
         (["why", "-s", CLUSTER, "--node", "nope"], []),
         (["why", "-o", "js"], ["json"]),
-        (["why", "--kube"], ["--kube-version"]),
+        (["why", "--kube"], ["--kube-version", "--kubeconfig"]),
         (["why", "-s", "missing.yaml", "--node", ""], []),
         (["why", "-s", "README.md", "--node", ""], []),
         (["why", "-s", "-", "--node", ""], []),

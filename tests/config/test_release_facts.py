@@ -1,4 +1,4 @@
-"""Every release resolved, in a file each: an edit of a fact shows which releases move. `pytest --update-golden` writes."""
+"""Every release resolved, in a file each: an edit of a fact shows which releases move (`pytest --update-golden`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedx.releases.feature_gates import HISTORY
 from kschedx.releases.gates import specs
 from tests.conftest import ROOT, Golden
 
-FOLDER = ROOT / "tests" / "golden" / "releases"
+FOLDER = ROOT / "tests" / "releases" / "golden"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

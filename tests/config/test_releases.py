@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,7 +101,8 @@ def test_a_gate_by_name_counts_before_its_group() -> None:
 def test_gates_resolve_to_what_was_asked_or_are_refused_for_a_dependency(wanted: dict[str, bool]) -> None:
     expected = {gate: wanted.get(gate, spec.default) for gate, spec in SPECS.items()}
     if all(expected[need] for gate, needs in DEPENDENCIES.items() if expected[gate] for need in needs):
-        assert resolve(feature_gates=wanted).gates == expected
+        gates = resolve(feature_gates=wanted).gates
+        assert {gate: gates[gate] for gate in SPECS} == expected
     else:
         with pytest.raises(ConfigError, match="depends on features that are disabled"):
             resolve(feature_gates=wanted)
@@ -110,17 +113,42 @@ def test_the_tables_of_a_release_fit_each_other(version: str) -> None:
     release = resolve(version)
     assert {plugin.name for plugin in release.default_plugins} <= release.plugin_points.keys()
     assert set(POINTS + PLACEMENT_POINTS) >= set().union(*release.plugin_points.values())
-    assert not set(release.removed_plugins) & release.plugin_points.keys()
     assert all("score" in release.plugin_points[p.name] for p in release.default_plugins if p.weight)
 
 
-def test_stages_only_move_forward() -> None:
-    order = ["alpha", "beta", "GA", "deprecated"]
+def test_histories_are_written_as_they_are_read() -> None:
+    stage = re.compile(r"1\.\d+ ((alpha|beta|GA|deprecated) (on|off)( locked)?|removed)")
     for gate, history in HISTORY.items():
-        entries = [entry.split() for entry in history.split(", ")]
-        assert [e[1] for e in entries] == sorted((e[1] for e in entries), key=order.index), gate
-        versions = [tuple(map(int, e[0].split("."))) for e in entries]
+        entries = history.split(", ")
+        assert all(map(stage.fullmatch, entries)), gate
+        versions = [tuple(map(int, entry.split()[0].split("."))) for entry in entries]
         assert versions == sorted(set(versions)), gate
+
+
+@pytest.mark.parametrize(
+    ("version", "gate", "expected"),
+    [
+        ("1.26", "SidecarContainers", False),  # it came with 1.28
+        ("1.28", "SidecarContainers", False),
+        ("1.29", "SidecarContainers", True),
+        ("1.26", "MinDomainsInPodTopologySpread", False),
+        ("1.27", "MinDomainsInPodTopologySpread", True),
+        ("1.36", "MinDomainsInPodTopologySpread", True),  # it was removed when it was on for good
+        ("1.36", "VolumeCapacityPriority", False),  # it was removed when it was off
+    ],
+)
+def test_a_gate_of_another_release_is_what_it_was_there(version: str, gate: str, expected: bool) -> None:
+    assert resolve(version).enabled(gate) is expected
+
+
+@pytest.mark.parametrize(("version", "gate"), [("1.27", "SidecarContainers"), ("1.36", "ReadWriteOncePod")])
+def test_a_gate_of_another_release_cannot_be_set(version: str, gate: str) -> None:
+    with pytest.raises(ConfigError, match=f'unrecognized feature gate: "{gate}"'):
+        resolve(version, {gate: True})
+
+
+def test_older_releases_do_not_check_dependencies() -> None:
+    assert resolve("1.34", {"DynamicResourceAllocation": False}).enabled("DRAPrioritizedList")
 
 
 def test_dependencies_are_gates() -> None:

@@ -56,6 +56,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "nothing": ("default", "no-image-locality", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
     "same": ("default", "default-1.36", *WEB, "--all"),
     "configuration": ("default", "spread-first"),
+    "two-profiles": ("default", "two-profiles"),
+    "policies": ("policy-1.0", "policy-1.13", "-s", "fixtures/tie/cluster.yaml", "--all"),
     "stories": ("default", "balanced", *WEB, "--pod", "shop/search-api-wpn7dxsnmv-jdk92"),
     "stories-rejected": (
         "--kube-version",

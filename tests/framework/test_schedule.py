@@ -61,3 +61,21 @@ def test_the_nominated_node_has_a_status_of_its_own(nominated: str, told: str) -
         pod("p", spec=spec, status={"nominatedNodeName": nominated}),
     ]
     assert evaluate(objects, "default/p").message.startswith(f"0/3 nodes are available: {told} ")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "nominated", "outcome"),
+    [
+        (["a"], "", Outcome.SCHEDULED),
+        (["a", "b"], "", Outcome.ERROR),
+        (["a", "b"], "b", Outcome.SCHEDULED),
+    ],
+    ids=["one node fits", "two fit", "the nominated node fits"],
+)
+def test_scoring_fails_only_where_nodes_are_scored(nodes: list[str], nominated: str, outcome: Outcome) -> None:
+    unreadable = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["x"]}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [unreadable]}}
+    pending = pod("p", spec={"affinity": affinity}, status={"nominatedNodeName": nominated})
+    cycle = evaluate([*map(node, nodes), pending], "default/p")
+    assert cycle.outcome is outcome
+    assert [cycle.all_nodes.names[row] for row in cycle.best] == ([nodes[-1]] if outcome is Outcome.SCHEDULED else [])

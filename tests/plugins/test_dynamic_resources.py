@@ -42,6 +42,20 @@ def test_where_another_plugin_ended_pre_filter_the_state_is_missing() -> None:
     assert cycle.message.endswith(". not found")
 
 
+def test_a_profile_with_its_score_alone_cannot_score() -> None:
+    plugins = {
+        "multiPoint": {"disabled": [{"name": "DynamicResources"}]},
+        "score": {"enabled": [{"name": "DynamicResources"}]},
+    }
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": plugins}],
+    }
+    cycle = evaluate([node("a"), node("b"), pod("me")], "default/me", config=config)
+    assert cycle.message == 'running Score plugins: plugin "DynamicResources" failed with: not found'
+
+
 @pytest.mark.parametrize("claim", [{"resourceClaimName": "gpu"}, {"resourceClaimTemplateName": "gpu"}])
 def test_a_claim_cannot_be_decided(claim: dict[str, str]) -> None:
     me = pod("me", spec={"resourceClaims": [{"name": "accelerator", **claim}]})

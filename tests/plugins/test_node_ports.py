@@ -101,13 +101,6 @@ def test_pods_elsewhere_and_finished_ones_hold_nothing() -> None:
     assert [status.is_success for status in statuses(work, plugin, state)] == [True, False]
 
 
-def test_a_profile_without_pre_filter_makes_an_internal_error() -> None:
-    work = framework([using("new", ["80"]), node("n")], only("NodePorts"))
-    [status] = statuses(work, work.plugins("filter", NodePorts)[0], CycleState())
-    assert status.code is Code.ERROR
-    assert status.reasons == ('reading "PreFilterNodePorts" from cycleState: not found',)
-
-
 def change(*pairs: tuple[int, int]) -> PodRows:
     """Pods on nodes, by row."""
     pods, nodes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -14,12 +13,15 @@ from hypothesis import strategies as st
 from kschedx.api.integers import truncated_quotient
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
 from kschedx.framework.args import UtilizationShapePoint
+from kschedx.framework.config import load_profiles
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.plugins.shape_score import shape_score
+from kschedx.releases import resolve
 from kschedx.snapshot.nodes import PodRows
+from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, framework, node, only, pod
 
 GPU = "example.com/gpu"
@@ -164,22 +166,20 @@ def test_a_device_class_stands_for_an_extended_resource(offered: str | None, gat
     assert status.is_success is passes
 
 
-def test_sidecars_are_refused_by_releases_without_them() -> None:
+@pytest.mark.parametrize(("version", "point"), [("1.28", "filter"), ("1.29", "filter"), ("1.30", "preFilter")])
+def test_sidecars_are_refused_where_they_are_turned_off(version: str, point: str) -> None:
     sidecar = {"name": "proxy", "restartPolicy": "Always"}
-    work = framework([node("n"), pod("new", initContainers=[sidecar])], only("NodeResourcesFit"))
-    work.release = replace(work.release, gates={**work.release.gates, "SidecarContainers": False})
-    incoming = work.snapshot.pods[0]
-    status = plugin(work).pre_filter(CycleState(), incoming, work.nodes).status
+    snapshot = Snapshot.from_objects([node("n"), pod("new", initContainers=[sidecar])])
+    release = resolve(version, {"SidecarContainers": False})
+    config = load_profiles(only("NodeResourcesFit"), release)
+    work = Framework(config.profiles[0], config, snapshot, release)
+    incoming, state = work.snapshot.pods[0], CycleState()
+    first = plugin(work).pre_filter(state, incoming, work.nodes).status
+    status = first if point == "preFilter" else plugin(work).filter(state, incoming, work.nodes).status(0)
+    assert first.is_success is (point == "filter")
     assert status.code is UNRESOLVABLE
     assert status.findings == (PluginMessage(text=status.message),)
     assert status.message == "Pod has a restartable init container and the SidecarContainers feature is disabled"
-
-
-def test_a_profile_without_pre_filter_makes_an_internal_error() -> None:
-    work = framework([node("n"), asking("new", {})], only("NodeResourcesFit"))
-    status = plugin(work).filter(CycleState(), work.snapshot.pods[0], work.nodes).status(0)
-    assert status.code is Code.ERROR
-    assert status.reasons == ('error reading "PreFilterNodeResourcesFit" from cycleState: not found',)
 
 
 def test_pods_that_leave_make_room_and_their_return_takes_it() -> None:

@@ -143,6 +143,34 @@ def test_an_extender_that_decides_nothing_does_no_harm(fields: Manifest) -> None
     assert decide(CLUSTER, config=extender(**fields))["outcome"] == "Scheduled"
 
 
+def test_an_extender_is_not_asked_about_nodes_that_failed() -> None:
+    asked = extender(filterVerb="filter") | {"predicates": [{"name": "PodFitsResources"}]}
+    assert decide(SHORT, config=asked)["message"] == "0/1 nodes are available: 1 Insufficient pods."
+
+
+def test_an_extender_is_not_asked_what_a_single_node_is_worth() -> None:
+    asked = extender(prioritizeVerb="prioritize", weight=1)
+    assert decide([node("a"), pod("web")], config=asked)["bestNodes"] == ["a"]
+    with pytest.raises(UndecidableError):
+        decide([node("a"), pod("web")], "1.5", asked)
+
+
+@pytest.mark.parametrize("verb", [{"preemptVerb": "preempt"}, {"filterVerb": "filter"}])
+def test_an_extender_can_choose_victims(verb: Manifest) -> None:
+    low = pod("low", on="a", spec=GPU, priority=0)
+    cluster = [
+        node("a", allocatable={"cpu": "4", "pods": "9", "acme.io/gpu": "1"}),
+        low,
+        pod("web", spec=GPU, priority=9),
+    ]
+    asked = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
+    if "preemptVerb" in verb:
+        with pytest.raises(UndecidableError, match="chooses victims too"):
+            decide(cluster, config=asked)
+    else:
+        assert decide(cluster, config=asked)["postFilter"]["bestCandidates"] == ["a"]
+
+
 def test_a_resource_that_an_extender_accounts_for_is_not_checked() -> None:
     managed = extender(bindVerb="bind", managedResources=MANAGES_GPU) | {"predicates": [{"name": "PodFitsResources"}]}
     cluster = [node("a"), pod("web", spec=GPU)]
@@ -253,3 +281,13 @@ def test_a_gate_that_decides_nothing_is_refused() -> None:
 def test_a_pod_of_another_scheduler_is_not_this_ones() -> None:
     with pytest.raises(ConfigError, match="profile not found for scheduler name"):
         decide([node("a"), pod("web", schedulerName="mine")])
+
+
+@pytest.mark.parametrize(("version", "release"), [("1.13", "1.13"), ("v1.13.4", "1.13"), ("1.5.2", "1.5")])
+def test_releases_by_version(version: str, release: str) -> None:
+    assert decide(CLUSTER, version)["kubernetesVersion"] == release
+
+
+def test_other_releases_before_the_framework_are_not_known() -> None:
+    with pytest.raises(ConfigError, match=r'unknown Kubernetes release "1\.9".*1\.13, 1\.5'):
+        decide(CLUSTER, "1.9")

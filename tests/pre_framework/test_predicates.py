@@ -307,6 +307,7 @@ def test_disks_that_a_node_can_attach(predicate: str, kind: str, field: str, lim
     assert rejections([node("a"), holding(kind, field, limit - 1), mine], predicate, version) == {}
     assert rejections([node("a"), holding(kind, field, limit), mine], predicate, version) == {"a": [text]}
     assert rejections([node("a"), holding(kind, field, limit), again], predicate, version) == {}
+    assert rejections([node("a"), holding(kind, field, limit + 1), again], predicate, version) == {"a": [text]}
 
 
 def test_a_node_can_say_how_many_disks_it_attaches() -> None:
@@ -346,6 +347,8 @@ def test_csi_volumes_that_a_node_can_attach() -> None:
     text = ["node(s) exceed max volume count"]
     assert rejections([node("a", allocatable=limited), *cluster], "MaxCSIVolumeCountPred") == {"a": text}
     assert rejections([node("a"), *cluster], "MaxCSIVolumeCountPred") == {}
+    holder = pod("holder", on="a", volumes=uses("data"))
+    assert rejections([node("a", allocatable=limited), holder, *cluster], "MaxCSIVolumeCountPred") == {}
 
 
 # --- volumes and topology

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.integers import MAX_INT64
+from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.types import Node, OwnerReference, Pod
 from kschedx.explain.fixes import pod_edits as edit
@@ -78,7 +78,7 @@ def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Place)
     columns = [place.nodes.resources.index[f.resource] for f in short if f.resource in place.nodes.resources.index]
     if len(columns) < len(short):
         return ()  # asked for by name, offered by no node
-    missing = np.array([min(f.short_by, MAX_INT64) for f in short], dtype=np.int64)
+    missing = np.array([max(MIN_INT64, min(f.short_by, MAX_INT64)) for f in short], dtype=np.int64)
     freed = requests.matrix[np.array(here)][:, columns]
     enough = (freed >= missing).all(axis=1)
     if enough.any():

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import ClassVar
 
-import numpy as np
 from msgspec import Struct
 
 from kschedx.api.storage import PersistentVolumeSpec
@@ -22,6 +21,7 @@ from kschedx.findings import AttachedVolume, Finding, PluginMessage, VolumeLimit
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.pre_framework.predicates.base import Context, Predicate
+from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
 
 INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
@@ -67,9 +67,15 @@ class CountError(Exception):
 
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 
+MISSING = "<missing>-"
+"""Begins the name of a disk of which nobody knows which it is."""
+
 
 class _VolumeCount(Predicate):
     """Counts volumes node by node, and only for pods that bring some."""
+
+    only_counts_new: ClassVar[bool] = False
+    """A node that has all of the pod's volumes already does, be it over its limit."""
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         if not pod.spec.volumes:
@@ -83,9 +89,8 @@ class _VolumeCount(Predicate):
         holding = nodes.pods.specs.where(lambda spec: bool(spec.volumes))
         return Verdicts.of_rows([self._on_node(new, holding, nodes, row) for row in range(len(nodes))])
 
-    def _on_node(
-        self, new: dict[str, str], holding: np.ndarray[tuple[int], np.dtype[np.bool_]], nodes: NodeTable, row: int
-    ) -> Status:
+    def _on_node(self, new: dict[str, str], holding: BoolArray, nodes: NodeTable, row: int) -> Status:
+        """`new` are the pod's volumes with their groups, `holding` (pod,) the pods that have volumes at all."""
         pods = nodes.pods_on(row)
         held: dict[str, str] = {}
         holders: dict[str, list[str]] = {}
@@ -97,7 +102,7 @@ class _VolumeCount(Predicate):
         except CountError as wrong:
             return _failed(str(wrong))
         added = [name for name in new if name not in held]
-        for group in sorted({new[name] for name in added} or {""}):
+        for group in sorted({new[name] for name in (added if self.only_counts_new else new)}):
             attached = [name for name in held if held[name] == group]
             wanted = [name for name in added if new[name] == group]
             limit = self.limit(nodes.node(row), nodes, row, group)
@@ -196,9 +201,9 @@ class _StrictDiskCount(_DiskCount):
 
     def volumes(self, volumes: Sequence[Volume], namespace: str) -> Iterator[tuple[str, str]]:
         for volume in volumes:
-            for one in super().volumes((volume,), namespace):
-                yield one
-                if one[0].startswith("<missing "):
+            for name, group in super().volumes((volume,), namespace):
+                yield name, group
+                if name.startswith(MISSING):
                     return
 
     def claimed(self, namespace: str, claim_name: str) -> str | None:
@@ -207,11 +212,15 @@ class _StrictDiskCount(_DiskCount):
         storage = self.context.snapshot.storage
         claim = storage.claim(namespace, claim_name)
         if claim is None:
-            return f"<missing {next(self._unknown)}>"  # upstream draws a random name each time it looks
+            return self._unknown_disk()
         if not claim.spec.volume_name:
             raise CountError(f'PersistentVolumeClaim is not bound: "{claim_name}"')
         volume = storage.volumes.get(claim.spec.volume_name)
-        return f"<missing {next(self._unknown)}>" if volume is None else self.disk.name(volume.spec)
+        return self._unknown_disk() if volume is None else self.disk.name(volume.spec)
+
+    def _unknown_disk(self) -> str:
+        """Upstream draws a random name each time it looks, so that no two are the same."""
+        return f"{MISSING}{next(self._unknown)}"
 
     def limit(self, node: Node, nodes: NodeTable, row: int, group: str) -> int:
         return self.disk.limit
@@ -227,6 +236,8 @@ class StrictMaxGCEPDVolumeCount(_StrictDiskCount):
 
 class MaxCSIVolumeCount(_VolumeCount):
     """Volumes of CSI drivers, where the node's allocatable limits them. Only bound claims are known to be one."""
+
+    only_counts_new = True
 
     def volumes(self, volumes: Sequence[Volume], namespace: str) -> Iterator[tuple[str, str]]:
         storage = self.context.snapshot.storage

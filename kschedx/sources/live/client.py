@@ -14,7 +14,6 @@ import msgspec
 import urllib3
 from urllib3 import exceptions
 
-from kschedx import __version__
 from kschedx.errors import InputError, Place
 from kschedx.sources.live.kubeconfig import Named
 
@@ -169,7 +168,7 @@ class ApiServer:
 
     def _headers(self) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(
-            {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": f"kschedx/{__version__}"}
+            {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "kschedx"}
         )
         for setting in self._client.configuration.auth_settings().values():
             if setting["value"]:

@@ -110,7 +110,7 @@ def _check_files(fields: dict[str, object], what: str, place: Place) -> None:
 
 def _check_base64(data: object, place: Place) -> None:
     try:
-        base64.b64decode(str(data), validate=False)
+        base64.b64decode("".join(str(data).split()), validate=True)
     except binascii.Error as error:
         raise InputError(f"not base64: {str(error).lower()}", place=place) from None
 

@@ -105,8 +105,8 @@ _PAGE = msgspec.json.Decoder(_Body)
 def pages(server: ApiServer, resource: Resource) -> Iterator[ListPage | Restarted]:
     """The list of a kind in the whole cluster.
 
-    Raises `RefusedError` where the first page is (404 for every version in which the kind may be served), and `InputError`
-    for what is no list, does not end, or expires again and again.
+    Raises `RefusedError` where the server says no (404: in every version in which the kind may be served), and
+    `InputError` for what is no list, does not end, or expires again and again.
     """
     for restarts in range(MAX_RESTARTS + 1):
         try:

@@ -1,0 +1,61 @@
+"""The manifest that krew installs kubectl's plugin from, for the archives that `.ci/build-binary` made.
+
+krew_manifest.py VERSION URL ARCHIVE...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+NAME = "kubectl-kschedx"
+PLATFORM = re.compile(r".*-(?P<os>[a-z]+)-(?P<arch>[a-z0-9_]+)\.tar\.gz")
+
+DESCRIPTION = """\
+Runs a pod through the whole scheduling framework and shows every plugin's
+verdict on every node, the scores, what preemption would do, and which change
+was tried and leads to a node. Reads the cluster, or files; never writes.
+"""
+CAVEATS = """\
+For completion, kubectl looks for a program next to the plugin:
+  cd "${KREW_ROOT:-$HOME/.krew}/bin" && ln -s kubectl-kschedx kubectl_complete-kschedx
+"""
+
+
+def manifest(version: str, url: str, archives: Sequence[Path]) -> dict[str, object]:
+    """`url` is the folder that the archives will be downloaded from."""
+    return {
+        "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+        "kind": "Plugin",
+        "metadata": {"name": "kschedx"},
+        "spec": {
+            "version": f"v{version}",
+            "shortDescription": "Explain kube-scheduler: why a pod goes to that node, or to none",
+            "description": DESCRIPTION,
+            "caveats": CAVEATS,
+            "platforms": [_platform(url, archive) for archive in sorted(archives)],
+        },
+    }
+
+
+def _platform(url: str, archive: Path) -> dict[str, object]:
+    found = PLATFORM.fullmatch(archive.name)
+    if found is None:
+        raise ValueError(f"{archive.name} does not end with -OS-ARCH.tar.gz")
+    return {
+        "selector": {"matchLabels": found.groupdict()},
+        "uri": f"{url.rstrip('/')}/{archive.name}",
+        "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+        "bin": NAME,
+        "files": [{"from": f"{NAME}/*", "to": "."}],
+    }
+
+
+if __name__ == "__main__":
+    version, url, *archives = sys.argv[1:]
+    yaml.safe_dump(manifest(version, url, list(map(Path, archives))), sys.stdout, sort_keys=False)

@@ -1,0 +1,114 @@
+"""`kschedx why --watch`: the same question again and again, until the pod has a node or is gone.
+
+The cluster is read as before, with lists: a watch is another verb, which people would have to be allowed.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import typer
+
+from kschedx.api.types import Pod
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.errors import KschedxError
+from kschedx.explain.comparison import Effect, compare
+from kschedx.explain.explanation import Explanation
+from kschedx.explain.story import Story
+from kschedx.snapshot.snapshot import Snapshot
+
+SHARE = 4
+"""Looks are at least this many times as far apart as one takes: a large cluster has other work to do."""
+
+QUIET = (Effect.SCORES,)
+"""Effects that alone are not worth a line: scores move whenever any pod comes or goes."""
+
+
+class Clock:
+    """The time of day, and the passing of time."""
+
+    def now(self) -> str:
+        return datetime.now().astimezone().strftime("%H:%M:%S")
+
+    def seconds(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class Watch:
+    """One pod of a cluster that is read anew for every look."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        explain: Callable[[Snapshot, Pod], Explanation],
+        read: Callable[[], Snapshot],
+        *,
+        interval: float,
+        clock: Clock | None = None,
+    ) -> None:
+        self._pod = pod
+        self._explain = explain
+        self._read = read
+        self._interval = interval
+        self._clock = clock or Clock()
+        self._failure = ""
+        """What went wrong at the last look."""
+
+    def run(self, first: Explanation) -> ExitCode:
+        """Print what changes after `first`, until the pod has a node (0) or is gone (1)."""
+        from kschedx.render.watch import print_change, print_end
+
+        gc.enable()  # this process stays
+        before, seen = Story.of(first.cycle), self._clock.now()
+        pod: Pod | None = self._pod
+        took = 0.0
+        while pod is not None and not pod.spec.node_name:
+            self._clock.sleep(max(self._interval, SHARE * took))
+            begun = self._clock.seconds()
+            pod, after = self._look(pod)
+            took = self._clock.seconds() - begun
+            difference = None if after is None else compare(before, after)
+            if after is not None and difference is not None and difference.effects != QUIET:
+                now = self._clock.now()
+                print_change(difference, before, after, (seen, now))
+                before, seen = after, now
+        print_end(self._clock.now(), self._pod.key, "" if pod is None else pod.spec.node_name)
+        return ExitCode.UNSCHEDULABLE if pod is None else ExitCode.SCHEDULABLE
+
+    def _look(self, pod: Pod) -> tuple[Pod | None, Story | None]:
+        """The pod and its story by now; as before and none where that cannot be told.
+
+        A look that fails is told on standard error and taken again: a cluster on fire is when people watch.
+        """
+        try:
+            snapshot = self._read()
+            current = _same(snapshot, pod)
+            is_pending = current is not None and not current.spec.node_name
+            story = Story.of(self._explain(snapshot, current).cycle) if current is not None and is_pending else None
+        except KschedxError as error:
+            self._warn(str(error))
+            return pod, None
+        self._failure = ""
+        return current, story
+
+    def _warn(self, text: str) -> None:
+        """Unless it was said at the last look already."""
+        from kschedx.render.safe import visible
+
+        if text != self._failure:
+            typer.echo(f"warning: {visible(text)}; it is tried again", err=True)
+        self._failure = text
+
+
+def _same(snapshot: Snapshot, pod: Pod) -> Pod | None:
+    """The pod as it is by now; another one of its name is not it, and one that has finished waits for nothing."""
+    row = snapshot.pods.rows.get(pod.key)
+    if row is None or snapshot.pods.uids[row] != pod.metadata.uid:
+        return None
+    return None if snapshot.pods.phases[row] in ("Succeeded", "Failed") else snapshot.pods[row]

@@ -1,0 +1,170 @@
+"""A Kubernetes API server in a thread: lists of given objects, page by page, and what can go wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from kschedx.sources.live.resources import RESOURCES
+
+Manifest = Mapping[str, object]
+
+CERTIFICATE = Path(__file__).parent / "certificates" / "server.pem"
+"""Of 127.0.0.1, signed by itself, with its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One that arrived."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One that is sent instead of a list."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    length: int | None = None
+    """What Content-Length claims, where that is not the body's."""
+    write: Callable[[Handler], None] | None = None
+    """Writes the body itself, until the client goes away."""
+
+
+def failure(status: int, message: str = "", **headers: str) -> Reply:
+    """An error as an API server words it."""
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": status}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status=status, body=json.dumps(body).encode(), headers=named)
+
+
+Fault = Callable[[Request], Reply | None]
+
+
+class FakeApiServer:
+    """`faults` are asked first, in order; the first answer counts."""
+
+    def __init__(self, objects: Iterable[Manifest] = (), *, version: str = "v1.36.2") -> None:
+        self.requests: list[Request] = []
+        self.faults: list[Fault] = []
+        self.page_size = 500
+        self.version = version
+        self._lists: dict[str, list[Manifest]] = {}
+        self.replace(objects)
+
+    def replace(self, objects: Iterable[Manifest]) -> None:
+        """These are all the objects of the cluster now."""
+        self._lists = {}
+        for one in objects:
+            self._lists.setdefault(str(one["kind"]), []).append(one)
+
+    def fail(self, path: str, *replies: Reply, forever: bool = False) -> None:
+        """The first requests for a path that ends like this get these replies, or each of them the last one."""
+        left = list(replies)
+
+        def fault(request: Request) -> Reply | None:
+            if not left or not request.path.endswith(path):
+                return None
+            return left[0] if forever and len(left) == 1 else left.pop(0)
+
+        self.faults.append(fault)
+
+    def reply(self, request: Request) -> Reply:
+        for fault in self.faults:
+            if (found := fault(request)) is not None:
+                return found
+        if request.path == "/version":
+            return Reply(body=json.dumps({"major": "1", "minor": "36", "gitVersion": self.version}).encode())
+        for resource in RESOURCES:
+            if request.path == resource.path(resource.versions[0]):
+                return self._page(resource.kind, request)
+        return failure(404, "the server could not find the requested resource")
+
+    def _page(self, kind: str, request: Request) -> Reply:
+        objects = self._lists.get(kind, [])
+        start = int(request.query.get("continue", "0"))
+        end = start + min(self.page_size, int(request.query.get("limit", "100000")))
+        metadata: dict[str, object] = {"resourceVersion": "7"}
+        if end < len(objects):
+            metadata |= {"continue": str(end), "remainingItemCount": len(objects) - end}
+        version = str(objects[0]["apiVersion"]) if objects else "v1"
+        items = [{k: v for k, v in one.items() if k not in ("kind", "apiVersion")} for one in objects[start:end]]
+        body = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata, "items": items}
+        return Reply(body=json.dumps(body, separators=(",", ":")).encode())
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    api: FakeApiServer
+
+    def answer(self) -> None:
+        parts = urlsplit(self.path)
+        headers = {name.lower(): self.headers.get_all(name, []) for name in self.headers}
+        request = Request(self.command, parts.path, dict(parse_qsl(parts.query)), headers)
+        self.api.requests.append(request)
+        reply = self.api.reply(request)
+        self.send_response(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if reply.write is None:
+            self.send_header("Content-Length", str(len(reply.body) if reply.length is None else reply.length))
+        self.end_headers()
+        if reply.write is not None:
+            with contextlib.suppress(OSError):
+                reply.write(self)
+            self.close_connection = True
+            return
+        self.wfile.write(reply.body)
+        if reply.length is not None:
+            self.close_connection = True
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer  # noqa: N815 - http.server's names
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+        """Nothing is logged."""
+
+
+@contextlib.contextmanager
+def served(api: FakeApiServer, *, tls: bool = False) -> Iterator[str]:
+    """The URL under which the server answers."""
+    handler = type("BoundHandler", (Handler,), {"api": api})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def kubeconfig(folder: Path, url: str, *, user: Mapping[str, object] | None = None, **cluster: object) -> Path:
+    """A file with one context, `test`, in namespace `shop`."""
+    path = folder / "kubeconfig"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "here", "user": "me", "namespace": "shop"}}],
+        "clusters": [{"name": "here", "cluster": {"server": url} | cluster}],
+        "users": [{"name": "me", "user": dict(user or {})}],
+    }
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path

@@ -1,0 +1,412 @@
+"""`kschedx why` on a live cluster: what is asked, what may go wrong, and what it says then."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kschedx.sources.live import client, lists
+from kschedx.sources.live.resources import RESOURCE_OF, RESOURCES
+from tests.api_server import CERTIFICATE, FakeApiServer, Handler, Reply, failure, kubeconfig, served
+from tests.builders import Manifest, node, pod
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
+from tests.command import Ran, kschedx
+
+OTHERS = [small_pod(f"other-{number:03}", "10m", namespace="shop") for number in range(12)]
+
+
+@pytest.fixture
+def api() -> FakeApiServer:
+    found = FakeApiServer([NODE, POD, BIG_POD, *OTHERS])
+    found.page_size = 5
+    return found
+
+
+@pytest.fixture
+def url(api: FakeApiServer) -> Iterator[str]:
+    with served(api) as found:
+        yield found
+
+
+def why(folder: Path, url: str, *arguments: str | Path, env: Mapping[str, str] | None = None) -> Ran:
+    target = arguments or ("pod/web-0", "-o", "json")
+    return kschedx("why", *target, "--kubeconfig", kubeconfig(folder, url), env=env)
+
+
+def error(ran: Ran, code: int = 2) -> str:
+    """The one line of a command that failed."""
+    assert (ran.code, ran.out) == (code, ""), ran.err
+    (line,) = ran.err.splitlines()
+    return line
+
+
+# --- what is asked
+
+
+def test_the_answer_is_the_same_as_from_a_file(url: str, tmp_path: Path) -> None:
+    live = json.loads(why(tmp_path, url).out)
+    file = write(tmp_path, NODE, POD, BIG_POD, *OTHERS)
+    dumped = json.loads(kschedx("why", "pod/web-0", "-n", "shop", "-s", file, "-o", "json").out)
+    assert live.pop("source")["kinds"] == dumped.pop("source")["kinds"]
+    assert [note["id"] for note in live.pop("notes")] == ["release", *(note["id"] for note in dumped.pop("notes"))]
+    assert live == dumped
+
+
+def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    assert why(tmp_path, url).code == 0
+    assert why(tmp_path, url, "pod/big-0").code == 1
+    assert why(tmp_path, url, write(tmp_path, POD, name="pod.yaml")).code == 0
+    assert {request.method for request in api.requests} == {"GET"}
+
+
+def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    why(tmp_path, url)
+    asked = {request.path for request in api.requests}
+    assert asked == {"/version"} | {resource.path(resource.versions[0]) for resource in RESOURCES}
+
+
+def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    ran = why(tmp_path, url)
+    assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 14
+    asked = [request.query for request in api.requests if request.path == "/api/v1/pods"]
+    assert asked == [{"limit": "500"}, {"limit": "500", "continue": "5"}, {"limit": "500", "continue": "10"}]
+
+
+def test_the_contexts_namespace_is_the_default(url: str, tmp_path: Path) -> None:
+    assert why(tmp_path, url, "web-0").code == 0
+    assert 'no pod "web-0" in namespace "other"' in error(why(tmp_path, url, "pod/web-0", "-n", "other"))
+
+
+def test_a_manifest_without_a_namespace_goes_where_the_context_says(url: str, tmp_path: Path) -> None:
+    manifest = write(tmp_path, changed(POD, "metadata", {"name": "new"}), name="pod.yaml")
+    assert json.loads(why(tmp_path, url, manifest, "-o", "json").out)["pod"]["namespace"] == "shop"
+
+
+def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_path: Path) -> None:
+    manifest = write(tmp_path, POD, name="pod.yaml")
+    assert why(tmp_path, url, manifest, "-n", "shop").code == 0
+    assert 'does not match the namespace of the request: "other"' in error(why(tmp_path, url, manifest, "-n", "other"))
+
+
+@pytest.mark.parametrize(
+    ("version", "emulated", "says"),
+    [("v1.35.4", "1.35", "1.35 is emulated"), ("v1.99.0", "1.36", "does not know"), ("", "1.36", None)],
+)
+def test_the_servers_release_is_emulated(
+    version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    api.version = version
+    told = json.loads(why(tmp_path, url).out)
+    notes = [note["text"] for note in told["notes"] if note["id"] == "release"]
+    assert told["kubernetesVersion"] == emulated
+    assert notes == [] if says is None else says in notes[0]
+
+
+def test_a_release_that_is_named_is_emulated_without_a_note(url: str, tmp_path: Path) -> None:
+    told = json.loads(why(tmp_path, url, "pod/web-0", "-o", "json", "--kube-version", "1.34").out)
+    assert told["kubernetesVersion"] == "1.34"
+    assert "release" not in {note["id"] for note in told["notes"]}
+
+
+def test_a_user_is_impersonated(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    why(tmp_path, url, "web-0", "--as", "jane", "--as-group", "dev", "--as-group", "ops")
+    for request in api.requests:
+        assert request.headers["impersonate-user"] == ["jane"]
+        assert request.headers["impersonate-group"] == ["dev", "ops"]
+
+
+def test_a_group_alone_cannot_be_impersonated(url: str, tmp_path: Path) -> None:
+    assert "--as-group needs --as" in error(why(tmp_path, url, "web-0", "--as-group", "dev"))
+
+
+def test_files_and_a_connection_exclude_each_other(url: str, tmp_path: Path) -> None:
+    line = error(why(tmp_path, url, "web-0", "-s", write(tmp_path, NODE, POD)))
+    assert "--kubeconfig is about a live cluster" in line
+
+
+def test_without_any_configuration_the_ways_in_are_named(tmp_path: Path) -> None:
+    line = error(kschedx("why", "web-0", env={"HOME": str(tmp_path)}))
+    assert "no cluster is configured" in line
+    assert "--snapshot" in line
+
+
+# --- logging in
+
+
+def test_a_token_goes_over_tls(api: FakeApiServer, tmp_path: Path) -> None:
+    with served(api, tls=True) as url:
+        config = kubeconfig(tmp_path, url, user={"token": "secret"}, **{"certificate-authority": str(CERTIFICATE)})
+        assert kschedx("why", "web-0", "--kubeconfig", config).code == 0
+    assert {request.headers["authorization"][0] for request in api.requests} == {"Bearer secret"}
+
+
+def test_no_token_goes_over_a_connection_that_anybody_can_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    assert kschedx("why", "web-0", "--kubeconfig", kubeconfig(tmp_path, url, user={"token": "secret"})).code == 0
+    assert not any("authorization" in request.headers for request in api.requests)
+
+
+def plugin(folder: Path, script: str) -> Manifest:
+    """A login plugin beside the kubeconfig, and the user that has it."""
+    path = folder / "login"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": "./login", "interactiveMode": "Never", "installHint": "brew it"}}
+
+
+def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> None:
+    version = "client.authentication.k8s.io/v1"
+    user = plugin(
+        tmp_path,
+        f"""echo '{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {{"token": "fresh"}}}}'""",
+    )
+    with served(api, tls=True) as url:
+        config = kubeconfig(tmp_path, url, user=user, **{"insecure-skip-tls-verify": True})
+        assert kschedx("why", "web-0", "--kubeconfig", config).code == 0
+    assert {request.headers["authorization"][0] for request in api.requests} == {"Bearer fresh"}
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo you must log in first >&2; exit 3", "failed: process returned 3. you must log in first"),
+        ("echo nonsense", "failed: failed to decode process output"),
+        (None, "is not installed (brew it)"),
+    ],
+)
+def test_a_login_plugin_that_fails_is_named_with_its_words(script: str | None, says: str, tmp_path: Path) -> None:
+    user = plugin(tmp_path, script or "")
+    if script is None:
+        (tmp_path / "login").unlink()
+    config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=user)
+    line = error(kschedx("why", "web-0", "--kubeconfig", config))
+    assert f"{config}: user me: exec: " in line
+    assert says in line
+
+
+def test_a_server_that_nobody_vouches_for(api: FakeApiServer, tmp_path: Path) -> None:
+    with served(api, tls=True) as url:
+        config = kubeconfig(tmp_path, url)
+        assert "certificate verify failed" in error(kschedx("why", "web-0", "--kubeconfig", config))
+        assert kschedx("why", "web-0", "--kubeconfig", config, "--insecure-skip-tls-verify").code == 0
+
+
+# --- what goes wrong
+
+
+def test_a_list_that_expires_midway_is_taken_again(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    later = [small_pod(f"later-{number}", namespace="shop") for number in range(3)]
+    answers = itertools.count()
+
+    def expire(request: object) -> Reply | None:
+        if "continue" not in getattr(request, "query", {}) or next(answers) != 1:
+            return None
+        api.replace([NODE, POD, *later])
+        return failure(410, "The provided continue parameter is too old")
+
+    api.faults.append(expire)
+    ran = why(tmp_path, url)
+    assert ran.code == 0
+    assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 4
+
+
+def test_a_list_that_always_expires_is_given_up(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.faults.append(lambda request: failure(410, "too old") if "continue" in request.query else None)
+    assert f"expired {lists.MAX_RESTARTS + 1} times" in error(why(tmp_path, url))
+
+
+def test_a_busy_server_is_asked_again_when_it_says(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/nodes", failure(429, "too many requests", Retry_After="0"), failure(503, "wait", Retry_After="0"))
+    assert why(tmp_path, url).code == 0
+
+
+def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/nodes", failure(429, "too many requests", Retry_After="60"), forever=True)
+    line = error(why(tmp_path, url, "web-0", "--request-timeout", "5s"))
+    assert "429 Too Many Requests: too many requests" in line
+    assert "asks to come back in 60 s" in line
+
+
+@pytest.mark.parametrize(
+    ("path", "reply", "says"),
+    [
+        ("/version", failure(401, "Unauthorized"), "kubeconfig: user me: "),
+        ("/version", failure(401, "Unauthorized"), "does not accept the credentials (401 Unauthorized"),
+        ("/pods", failure(401, "Unauthorized"), "does not accept the credentials"),
+        ("/pods", failure(500, "etcd is \x1b[31mgone"), "/api/v1/pods: the server answers 500 Internal Server Error"),
+        ("/pods", Reply(status=302, headers={"Location": "https://login"}), "no API server: it sends on to"),
+        ("/version", Reply(body=b"<html>log in</html>"), "no API server: its answer is not valid JSON"),
+        ("/pods", Reply(body=b"<html>log in</html>"), "/api/v1/pods: not valid JSON"),
+        ("/pods", Reply(body=b'{"kind":"NodeList","metadata":{},"items":[]}'), "expected a PodList, found NodeList"),
+        ("/pods", Reply(body=b'{"kind":"PodList","metadata":{},"items":[{"metadata":'), "not valid JSON: it ends in"),
+        ("/pods", Reply(body=b'{"kind":"PodList","metadata":{},"items":[{]}'), "not valid JSON"),
+        ("/pods", Reply(body=b'{"kind":"PodList","metadata":{},"items":{}}'), "items: not an array"),
+        ("/pods", Reply(body=b'{"kind":"PodList","metadata":{},"items":[{"spec":7}]}'), "expected"),
+        ("/pods", Reply(body=b'{"kind":"PodList","metadata":{},"items":' + b"[" * 10**6), "nested too deeply"),
+        ("/pods", Reply(body=b"\x1f\x8bgarbage", headers={"Content-Encoding": "gzip"}), "compressed and damaged"),
+        ("/pods", Reply(body=b'{"kind":"PodList"', length=1000), "/api/v1/pods: the connection broke"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_what_a_server_does_wrong_is_said_in_a_line(
+    path: str, reply: Reply, says: str, api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    api.fail(path, reply, forever=True)
+    line = error(why(tmp_path, url))
+    assert says in line
+    assert "\x1b" not in line
+
+
+def test_a_connection_that_broke_once_is_tried_again(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/pods", Reply(body=b'{"kind":"PodList"', length=1000))
+    assert why(tmp_path, url).code == 0
+
+
+def test_a_list_without_an_end(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    page = b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"again"},"items":[]}'
+    api.fail("/pods", Reply(body=page), forever=True)
+    assert "/api/v1/pods: a list that does not end" in error(why(tmp_path, url))
+
+
+def trickle(pause: float) -> Reply:
+    """A body that never ends, a little at a time."""
+
+    def write(handler: Handler) -> None:
+        handler.wfile.write(b'{"kind":"PodList","items":[')
+        while True:
+            handler.wfile.write(b" " * (1 if pause else 1 << 20))
+            handler.wfile.flush()
+            time.sleep(pause)
+
+    return Reply(write=write)
+
+
+def silent(handler: Handler) -> None:
+    time.sleep(20)
+
+
+@pytest.mark.parametrize("path", ["/version", "/pods"])
+@pytest.mark.parametrize("reply", [Reply(write=silent), trickle(0.01)], ids=["silent", "slow"])
+def test_nobody_waits_longer_than_the_timeout(
+    path: str, reply: Reply, api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    api.fail(path, reply, forever=True)
+    begun = time.monotonic()
+    line = error(why(tmp_path, url, "web-0", "--request-timeout", "300ms"))
+    assert "no complete answer within 0.3 s (--request-timeout allows more)" in line
+    assert time.monotonic() - begun < 5
+
+
+def test_an_endless_answer_is_cut_off(
+    api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MAX_PAGE", 8 << 20)
+    api.fail("/pods", trickle(0), forever=True)
+    assert "/api/v1/pods: more than 8 MB in one response" in error(why(tmp_path, url))
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
+    api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MAX_PAGE", 100_000)
+    monkeypatch.setattr(lists, "SMALL_LIMIT", 2)
+    api.page_size = 500
+    api.replace([NODE, POD, *(changed(one, "metadata.annotations", {"big": "x" * 20_000}) for one in OTHERS)])
+    ran = why(tmp_path, url)
+    assert ran.code == 0
+    assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 13
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    assert "http://127.0.0.1:1: cannot be reached: " in error(why(tmp_path, "http://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "1d", "1e9", ""])
+def test_a_timeout_that_cannot_be_read(text: str, url: str, tmp_path: Path) -> None:
+    line = error(why(tmp_path, url, "web-0", f"--request-timeout={text}"))
+    assert f'--request-timeout: found "{text}"' in line
+
+
+# --- kinds that cannot be read
+
+
+def forbid(api: FakeApiServer, *kinds: str) -> None:
+    for kind in kinds:
+        api.fail(f"/{RESOURCE_OF[kind].plural}", failure(403, f"{kind} is forbidden"), forever=True)
+
+
+@pytest.mark.parametrize("kind", ["Node", "Pod"])
+def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    forbid(api, kind)
+    line = error(why(tmp_path, url), code=3)
+    assert f"listing {RESOURCE_OF[kind].plural} is forbidden" in line
+    assert f"--verb=get,list --resource={RESOURCE_OF[kind].plural}" in line
+
+
+@pytest.mark.parametrize("kind", [resource.kind for resource in RESOURCES if resource.kind not in ("Node", "Pod")])
+def test_another_kind_is_only_missed_where_it_counts(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """One node, so that nothing is compared; a pod without claims and owners."""
+    whole = why(tmp_path, url)
+    forbid(api, kind)
+    ran = why(tmp_path, url)
+    assert ran.code == 0, ran.err
+    before, after = json.loads(whole.out), json.loads(ran.out)
+    told = [note for note in after.pop("notes") if note not in before["notes"]]
+    assert {**before, "notes": None} == {**after, "notes": None}
+    assert all(note["kinds"] == [kind] for note in told)
+
+
+def test_all_that_does_not_count_is_one_note(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    forbid(api, "Service", "PodDisruptionBudget", "Namespace")
+    notes = {note["id"]: note for note in json.loads(why(tmp_path, url).out)["notes"]}
+    assert notes["unread-kind"]["kinds"] == ["Namespace", "PodDisruptionBudget", "Service"]
+    assert "poddisruptionbudgets.policy" in notes["unread-kind"]["text"]
+
+
+def test_services_count_where_nodes_are_compared(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.replace([NODE, node("node-02"), POD])
+    forbid(api, "Service")
+    assert "which pods default spreading counts is not known: listing services" in error(why(tmp_path, url), code=3)
+
+
+def test_a_kind_that_the_server_does_not_serve_has_no_objects(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    for resource in RESOURCES:
+        if resource.group and resource.kind != "Pod":
+            api.fail(f"/{resource.plural}", failure(404, "not found"), forever=True)
+    assert why(tmp_path, url).code == 0
+    api.replace([NODE, node("node-02"), POD])
+    assert why(tmp_path, url).code == 0
+
+
+def test_an_older_version_of_a_kind_is_asked_for(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    body = (
+        b'{"kind":"PodDisruptionBudgetList","apiVersion":"policy/v1beta1","metadata":{},'
+        b'"items":[{"metadata":{"name":"web","namespace":"shop"}}]}'
+    )
+    api.fail("/policy/v1/poddisruptionbudgets", failure(404, "not found"), forever=True)
+    api.fail("/policy/v1beta1/poddisruptionbudgets", Reply(body=body), forever=True)
+    assert json.loads(why(tmp_path, url).out)["source"]["kinds"]["PodDisruptionBudget"] == 1
+
+
+def test_a_workload_that_may_not_be_read_is_not_called_missing(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    forbid(api, "Deployment")
+    line = error(why(tmp_path, url, "deploy/web"), code=3)
+    assert "listing deployments.apps is forbidden" in line
+
+
+def test_a_priority_class_that_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    forbid(api, "PriorityClass")
+    manifest = write(tmp_path, changed(POD, "spec.priorityClassName", "gold"), name="pod.yaml")
+    assert "the priority of gold is not known" in error(why(tmp_path, url, manifest), code=3)
+
+
+def test_pods_of_the_cluster_that_wait(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.replace([NODE, POD, pod("there", namespace="shop", on="node-01"), BIG_POD])
+    ran = why(tmp_path, url, "--all-pending")
+    assert ran.code == 1, ran.err
+    assert "there" not in ran.out

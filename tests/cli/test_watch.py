@@ -1,0 +1,160 @@
+"""`kschedx why --watch`: what is told, when it ends, and what it puts up with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kschedx.cli import watch
+from tests.builders import Manifest, node
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
+from tests.command import Ran, kschedx
+
+ROOMY = node("node-02", allocatable={"cpu": "16", "memory": "64Gi", "pods": "110"})
+BOUND = changed(BIG_POD, "spec.nodeName", "node-02")
+
+Watched = Callable[..., Ran]
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Watches big-0 while the cluster goes from one of `states` to the next; after the last, somebody presses Ctrl-C.
+
+    A state is the objects of the cluster, or what is written in their place.
+    """
+
+    def run(*states: Sequence[Manifest] | str, arguments: Sequence[str] = ()) -> Ran:
+        waiting = iter(states)
+
+        class Scripted(watch.Clock):
+            minute = 0
+
+            def now(self) -> str:
+                return f"12:{self.minute:02}"
+
+            def sleep(self, seconds: float) -> None:
+                assert seconds >= 10
+                self.minute += 1
+                step()
+
+        def step() -> None:
+            state = next(waiting, None)
+            if state is None:
+                raise KeyboardInterrupt
+            if isinstance(state, str):
+                (tmp_path / "cluster.yaml").write_text(state, encoding="utf-8")
+            else:
+                write(tmp_path, *state)
+
+        monkeypatch.setattr(watch, "Clock", Scripted)
+        step()
+        file = str(tmp_path / "cluster.yaml")
+        return kschedx("why", "pod/big-0", "-n", "shop", "-s", file, "--kube-version", "1.36", "--watch", *arguments)
+
+    return run
+
+
+def told(ran: Ran) -> list[str]:
+    """The headlines below the first screen."""
+    return [line for line in ran.out.splitlines() if line.startswith("12:")]
+
+
+def test_a_change_is_told_and_the_end(watched: Watched) -> None:
+    before, roomy = [NODE, BIG_POD], [NODE, ROOMY, BIG_POD]
+    ran = watched(before, before, roomy, roomy, [NODE, ROOMY, BOUND])
+    assert (ran.code, ran.err) == (0, "")
+    assert told(ran) == [
+        "12:02 shop/big-0 becomes schedulable: 0 → 1 nodes fit, now on node-02",
+        "12:04 shop/big-0 is on node node-02",
+    ]
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "12:00 (1.36) 12:02 (1.36)" in lines
+    assert "≠ outcome Unschedulable Scheduled" in lines
+
+
+def test_what_stays_is_not_told(watched: Watched) -> None:
+    ran = watched([NODE, BIG_POD], [NODE, BIG_POD], [NODE, BIG_POD])
+    assert (ran.code, ran.err, told(ran)) == (130, "", [])
+    assert "Insufficient cpu" in ran.out
+
+
+def test_scores_alone_are_not_told(watched: Watched) -> None:
+    other = changed(changed(small_pod("other", "3"), "spec.nodeName", "node-02"), "metadata.uid", "other")
+    assert told(watched([NODE, ROOMY, BIG_POD], [NODE, ROOMY, BIG_POD, other])) == []
+
+
+def test_another_message_is_told(watched: Watched) -> None:
+    tainted = node("node-01", taints=["gpu=true:NoSchedule"])
+    (change,) = told(watched([NODE, BIG_POD], [tainted, BIG_POD]))
+    assert change == "12:01 shop/big-0 has another event text"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param([NODE, POD], id="deleted"),
+        pytest.param([NODE, changed(BIG_POD, "metadata.uid", "another")], id="replaced"),
+        pytest.param([NODE, changed(BIG_POD, "status.phase", "Failed")], id="failed"),
+    ],
+)
+def test_a_pod_that_is_gone_ends_it(after: list[Manifest], watched: Watched) -> None:
+    ran = watched([NODE, BIG_POD], after)
+    assert (ran.code, ran.err, told(ran)) == (1, "", ["12:01 shop/big-0 is gone"])
+
+
+def test_a_pod_that_has_a_node_is_not_watched(watched: Watched) -> None:
+    ran = watched([NODE, ROOMY, BOUND])
+    assert (ran.code, told(ran)) == (0, ["12:00 shop/big-0 is on node node-02"])
+
+
+def test_a_look_that_fails_is_told_once_and_taken_again(watched: Watched) -> None:
+    ran = watched([NODE, BIG_POD], "{", "{", [NODE, ROOMY, BOUND])
+    assert (ran.code, told(ran)) == (0, ["12:03 shop/big-0 is on node node-02"])
+    (warning,) = ran.err.splitlines()
+    assert warning.startswith("warning: ")
+    assert warning.endswith("; it is tried again")
+
+
+def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:
+    waits: list[float] = []
+
+    class Slow(watch.Clock):
+        time = 0.0
+
+        def seconds(self) -> float:
+            self.time += 30.0
+            return self.time
+
+        def sleep(self, seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) > 1:
+                raise KeyboardInterrupt
+
+    import kschedx as library
+
+    snapshot = library.load(str(write(tmp_path, NODE, BIG_POD)))
+    pod = snapshot.pods[snapshot.pods.rows["shop/big-0"]]
+    looking = watch.Watch(pod, library.explain, lambda: snapshot, interval=10, clock=Slow())
+    with pytest.raises(KeyboardInterrupt):
+        looking.run(library.explain(snapshot, pod))
+    assert waits == [10, 120]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["pod/big-0", "-n", "shop", "-o", "json"], "does not go with -o json"),
+        (["--all-pending"], "does not go with many pods"),
+        (["new.yaml"], '"new.yaml" is no pod of the cluster'),
+        (["pod/big-0", "-n", "shop", "--interval", "0"], "--interval"),
+    ],
+    ids=["document", "many", "manifest", "interval"],
+)
+def test_what_cannot_be_watched_is_refused(arguments: list[str], says: str, tmp_path: Path) -> None:
+    write(tmp_path, NODE, BIG_POD)
+    write(tmp_path, POD, name="new.yaml")
+    ran = kschedx("why", *arguments, "-s", "cluster.yaml", "--watch", cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err

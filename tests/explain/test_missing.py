@@ -1,0 +1,155 @@
+"""Which answers depend on a kind that may not be listed: each rule once where it matters and once where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from kschedx.errors import UndecidableError
+from kschedx.explain.missing import RULES
+from kschedx.explain.run import explain_pod
+from kschedx.snapshot.snapshot import Missing, Snapshot
+from tests.builders import Manifest, node, pod
+from tests.cli.manifests import changed
+
+ROOMY = [node("node-01"), node("node-02")]
+FULL = [node("node-01", allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})]
+
+
+def asks(cpu: str) -> list[Manifest]:
+    return [{"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}]
+
+
+def running(name: str, cpu: str, *, priority: int = 0, affinity: Manifest | None = None) -> Manifest:
+    found = pod(name, on="node-01", labels={"app": name}, priority=priority, affinity=affinity, containers=asks(cpu))
+    return changed(found, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+
+
+WEB = pod("web", labels={"app": "web"}, priority=100, containers=asks("500m"))
+CLAIMING = changed(WEB, "spec.volumes", [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+INLINE = changed(WEB, "spec.volumes", [{"name": "data", "csi": {"driver": "ebs.csi.aws.com"}}])
+ON_DISK = changed(WEB, "spec.volumes", [{"name": "data", "emptyDir": {}}])
+OWN_CONSTRAINT = changed(
+    WEB,
+    "spec.topologySpreadConstraints",
+    [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}],
+)
+
+
+def claim(volume: str) -> Manifest:
+    spec = {"volumeName": volume, "storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}
+    metadata = {"name": "data", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def keeps_away(selector: Mapping[str, object] | None) -> Manifest:
+    """An anti-affinity to pods of `app: web`."""
+    term: Manifest = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    if selector is not None:
+        term["namespaceSelector"] = dict(selector)
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def owned_by(kind: str, version: str = "apps/v1") -> Manifest:
+    owner = {"apiVersion": version, "kind": kind, "name": "web", "uid": "1", "controller": True}
+    return changed(WEB, "metadata.ownerReferences", [owner])
+
+
+def without(kind: str, objects: Iterable[Manifest], cause: Missing = Missing.FORBIDDEN) -> Snapshot:
+    snapshot = Snapshot.from_objects(list(objects))
+    return replace(snapshot, source=replace(snapshot.source, missing={kind: cause}))
+
+
+LABELLED = {"matchLabels": {"team": "a"}}
+PREEMPTED = [*FULL, running("a", "400m"), running("b", "400m")]
+
+CASES: list[tuple[str, Manifest, list[Manifest], bool]] = [
+    ("PersistentVolumeClaim", CLAIMING, ROOMY, True),
+    ("PersistentVolumeClaim", ON_DISK, ROOMY, False),
+    ("PersistentVolume", CLAIMING, [*ROOMY, claim("disk")], True),
+    ("PersistentVolume", WEB, [*ROOMY, claim("disk")], False),
+    ("StorageClass", CLAIMING, [*ROOMY, claim("")], True),
+    ("StorageClass", CLAIMING, [*ROOMY, claim("disk")], False),
+    ("CSIStorageCapacity", CLAIMING, [*ROOMY, claim("")], True),
+    ("CSIStorageCapacity", CLAIMING, [*ROOMY, claim("disk")], False),
+    *((kind, CLAIMING, [*ROOMY, claim("disk")], True) for kind in ("CSINode", "CSIDriver", "VolumeAttachment")),
+    *((kind, ON_DISK, ROOMY, False) for kind in ("CSINode", "CSIDriver", "VolumeAttachment")),
+    ("Namespace", changed(WEB, "spec.affinity", keeps_away(LABELLED)), ROOMY, True),
+    ("Namespace", changed(WEB, "spec.affinity", keeps_away({})), ROOMY, False),
+    ("Namespace", changed(WEB, "spec.affinity", keeps_away(None)), ROOMY, False),
+    ("Namespace", WEB, [*ROOMY, running("db", "1", affinity=keeps_away(LABELLED))], True),
+    (
+        "Namespace",
+        changed(WEB, "metadata.labels", {}),
+        [*ROOMY, running("db", "1", affinity=keeps_away(LABELLED))],
+        False,
+    ),
+    ("Service", WEB, ROOMY, True),
+    ("Service", WEB, ROOMY[:1], False),
+    ("Service", WEB, [*FULL, running("db", "900m", priority=100)], False),
+    ("Service", OWN_CONSTRAINT, ROOMY, False),
+    ("ReplicaSet", owned_by("ReplicaSet"), ROOMY, True),
+    ("ReplicaSet", owned_by("StatefulSet"), ROOMY, False),
+    ("StatefulSet", owned_by("StatefulSet"), ROOMY, True),
+    ("ReplicationController", owned_by("ReplicationController", "v1"), ROOMY, True),
+    ("ReplicationController", owned_by("ReplicationController", "v1"), ROOMY[:1], False),
+    ("PodDisruptionBudget", changed(WEB, "spec.containers", asks("900m")), PREEMPTED, True),
+    ("PodDisruptionBudget", changed(WEB, "spec.containers", asks("600m")), PREEMPTED, False),
+    ("PodDisruptionBudget", WEB, ROOMY, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "manifest", "objects", "matters"),
+    CASES,
+    ids=[f"{number}-{case[0]}-{case[3]}" for number, case in enumerate(CASES)],
+)
+def test_a_kind_is_missed_where_the_answer_depends_on_it(
+    kind: str, manifest: Manifest, objects: list[Manifest], matters: bool
+) -> None:
+    waiting = changed(manifest, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    snapshot = without(kind, [*objects, waiting])
+    if matters:
+        with pytest.raises(UndecidableError) as caught:
+            explain_pod(snapshot, "default/web")
+        assert str(caught.value).startswith(f"pod default/web: {RULES[kind].leaves} is not known: listing ")
+    else:
+        notes = {note.id: note for note in explain_pod(snapshot, "default/web").notes}
+        assert notes["unread-kind"].facts == {"kinds": [kind], "cause": "forbidden"}
+
+
+def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
+    waiting = changed(WEB, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    told = {note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], Missing.ABSENT), "web").notes}
+    assert told["unread-kind"].text == "the API server serves no services: there are none"
+    quiet = explain_pod(without("PodGroup", [*ROOMY, waiting], Missing.ABSENT), "web").notes
+    assert "unread-kind" not in {note.id for note in quiet}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "leaves"),
+    [
+        ("PriorityClass", "spec.priorityClassName", "gold", "the priority of gold"),
+        ("PriorityClass", "metadata.labels", {}, "the default priority"),
+        ("PriorityClass", "spec.priorityClassName", "system-node-critical", None),
+        ("RuntimeClass", "spec.runtimeClassName", "kata", "what kata adds to its pods"),
+        ("RuntimeClass", "metadata.labels", {}, None),
+        ("LimitRange", "metadata.labels", {}, "what a container asks for that does not say so itself"),
+        (
+            "LimitRange",
+            "spec.containers.0.resources",
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}},
+            None,
+        ),
+    ],
+)
+def test_admission_reads_kinds_too(kind: str, path: str, value: object, leaves: str | None) -> None:
+    manifest = pod("new", namespace="kube-system", containers=asks("1"))
+    snapshot = without(kind, ROOMY[:1])
+    if leaves is None:
+        explain_pod(snapshot, changed(manifest, path, value))
+        return
+    with pytest.raises(UndecidableError, match=f"pod kube-system/new: {leaves} is not known: listing "):
+        explain_pod(snapshot, changed(manifest, path, value))

@@ -1,0 +1,213 @@
+"""The cluster's own event beside kschedx's message: which one counts, and what a difference comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.explain.notes import Note
+from kschedx.explain.recorded import differences
+from kschedx.render.screen import why
+from kschedx.snapshot.events import CUT, NOTE_LENGTH, FailedScheduling
+from tests.builders import Manifest, node, pod
+
+NO_ROOM = (
+    "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: "
+    "2 Preemption is not helpful for scheduling."
+)
+FULL = [node("a", allocatable={"cpu": "1", "pods": "9"}), node("b", allocatable={"cpu": "1", "pods": "9"})]
+OLDER = "0/9 nodes are available: 9 Insufficient cpu."
+
+
+def pending(message: str | None = None, *, reason: str = "Unschedulable", on: str | None = None) -> Manifest:
+    """Asks for more than `FULL` has; `message` is its condition's."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    status = {"phase": "Pending", "conditions": [] if message is None else [condition]}
+    container = {"name": "main", "resources": {"requests": {"cpu": "1500m"}}}
+    return pod("new", on=on, status=status, containers=[container])
+
+
+NOON = "2026-01-31T12:00:00Z"
+
+
+def event(message: str, seen: str = NOON, fields: Manifest | None = None, **more: object) -> Manifest:
+    """As kube-scheduler's comes out of core/v1."""
+    about = {"kind": "Pod", "namespace": "default", "name": "new"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": "default", "name": f"new.{abs(hash((message, seen)))}"},
+        "involvedObject": about,
+        "reason": "FailedScheduling",
+        "message": message,
+        "eventTime": seen,
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "reportingComponent": "default-scheduler",
+        "source": {},
+        "type": "Warning",
+        **(fields or {}),
+        **more,
+    }
+
+
+def note(*objects: Manifest) -> Note | None:
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*FULL, *objects]), "default/new", kube_version="1.36")
+    assert result.message in ("", NO_ROOM)
+    return next((one for one in result.notes if one.id == "recorded-event"), None)
+
+
+def message(*objects: Manifest) -> object:
+    found = note(*objects)
+    return None if found is None else found.facts["message"]
+
+
+# --- which of them counts
+
+
+def test_the_condition_is_the_event() -> None:
+    found = note(pending(NO_ROOM))
+    assert found is not None
+    assert found.text == "the cluster's own event says the same"
+    assert found.facts == {"message": NO_ROOM, "differences": []}
+
+
+@pytest.mark.parametrize("reason", ["SchedulingGated", "SchedulerError"])
+def test_another_condition_is_no_refusal(reason: str) -> None:
+    assert note(pending("something else", reason=reason)) is None
+
+
+def test_an_event_counts_where_there_is_no_condition() -> None:
+    series = {"count": 12, "lastObservedTime": "2026-01-31T13:00:00.000000Z"}
+    found = note(pending(), event(NO_ROOM, series=series))
+    assert found is not None
+    seen = "last seen 2026-01-31T13:00:00.000000Z, 12 times"
+    assert found.text == f"the cluster's own event ({seen}) says the same"
+    assert (found.facts["count"], found.facts["lastSeen"]) == (12, "2026-01-31T13:00:00.000000Z")
+
+
+def test_the_condition_counts_and_the_event_says_when() -> None:
+    assert message(pending(NO_ROOM), event(OLDER)) == NO_ROOM
+    found = note(pending(NO_ROOM), event(NO_ROOM, count=3, lastTimestamp="2026-01-31T12:30:00Z"))
+    assert found is not None
+    assert "last seen 2026-01-31T12:30:00Z, 3 times" in found.text
+
+
+def test_the_newest_event_counts() -> None:
+    series = {"count": 2, "lastObservedTime": "2026-01-31T14:00:00Z"}
+    newest = event(NO_ROOM, "2026-01-31T10:00:00Z", series=series)
+    others = [event(OLDER, "2026-01-31T13:59:59.999Z"), event(OLDER, "")]
+    for order in ([newest, *others], [*others, newest]):
+        assert message(pending(), *order) == NO_ROOM
+
+
+def test_events_of_the_new_group_are_read() -> None:
+    made = event("") | {"apiVersion": "events.k8s.io/v1", "note": NO_ROOM, "reportingController": "default-scheduler"}
+    made["regarding"] = made.pop("involvedObject")
+    del made["reportingComponent"]
+    assert message(pending(), made) == NO_ROOM
+
+
+def test_an_event_of_long_ago_names_its_source() -> None:
+    made = event(NO_ROOM, source={"component": "default-scheduler"}, reportingComponent="")
+    assert message(pending(), made) == NO_ROOM
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reason": "Scheduled"},
+        {"reportingComponent": "karpenter"},
+        {"involvedObject": {"kind": "Pod", "namespace": "default", "name": "other"}},
+        {"involvedObject": {"kind": "Pod", "namespace": "shop", "name": "new"}},
+        {"involvedObject": {"kind": "Job", "namespace": "default", "name": "new"}},
+        {"involvedObject": {"kind": "Pod", "namespace": "default", "name": "new", "uid": "of-a-pod-before"}},
+        {"apiVersion": "example.com/v1"},
+    ],
+    ids=str,
+)
+def test_an_event_about_something_else_does_not_count(fields: Manifest) -> None:
+    assert message(pending(), event(OLDER, fields=fields)) is None
+
+
+def test_only_events_of_pending_pods_are_kept() -> None:
+    assert not kschedx.Snapshot.from_objects([*FULL, pending(on="a"), event(OLDER)]).failed_scheduling
+    assert not kschedx.Snapshot.from_objects([*FULL, event(OLDER)]).failed_scheduling
+
+
+# --- what a difference comes from
+
+HERE = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s)"
+AFTER = (
+    "preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, "
+    "3 Preemption is not helpful for scheduling."
+)
+ONE_TAINT, OTHER_TAINT = "1 node(s) had untolerated taint {gpu: a}", "node(s) had untolerated taint {gpu: b}"
+OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (OURS, []),
+        (
+            OURS.replace("0/5", "0/6").replace("3 node(s)", "4 node(s)"),
+            [
+                "it counts 6 nodes, the snapshot has 5: another moment, or an incomplete snapshot",
+                '4 × "node(s) had untolerated taint(s)" there, 3 here: another moment',
+            ],
+        ),
+        (
+            f"0/5 nodes are available: {ONE_TAINT}, 2 Insufficient cpu, 2 {OTHER_TAINT}. {AFTER}",
+            [f'"{ONE_TAINT[2:]}", "{OTHER_TAINT}" is how another release says it'],
+        ),
+        (
+            f"0/5 nodes are available: 2 Insufficient memory, 3 node(s) had untolerated taint(s). {AFTER}",
+            [
+                '"Insufficient memory" is not found here: another moment, or another configuration',
+                '"Insufficient cpu" is found here only',
+            ],
+        ),
+        (
+            f"0/5 nodes are available: 2 Insufficient cpu, 3 licence server says no. {AFTER}",
+            [
+                "\"licence server says no\" is of no plugin that kschedx knows: an extender's, or another scheduler's",
+                '"node(s) had untolerated taint(s)" is found here only',
+            ],
+        ),
+        (f"{HERE}.", ["it says nothing of preemption: another release, or no preemption there"]),
+        (
+            f"{HERE}. {AFTER}".replace("2 No preemption victims found for incoming pod", "2 Insufficient cpu"),
+            ["preemption ended otherwise there: other pods on the nodes at another moment, or another release"],
+        ),
+    ],
+    ids=["same", "counts", "older words", "another resource", "unknown", "no preemption", "preemption"],
+)
+def test_a_difference_is_explained(theirs: str, expected: list[str]) -> None:
+    assert list(differences(FailedScheduling(message=theirs), OURS)) == expected
+
+
+def test_a_pod_that_fits_by_now() -> None:
+    (told,) = differences(FailedScheduling(message=OURS), "")
+    assert told == "kschedx finds a node for it: another moment, or another configuration"
+
+
+def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
+    taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
+    ours = f"0/40 nodes are available: {taints}. no new claims to deallocate."
+    cut = ours[: NOTE_LENGTH - len(CUT)] + CUT
+    assert differences(FailedScheduling(message=cut), ours) == ()
+    (told,) = differences(FailedScheduling(message="1" + cut[1:]), ours.replace("0/40", "0/41", 1))
+    assert told.startswith("it counts 40 nodes, the snapshot has 41")
+
+
+def test_the_first_screen_shows_it() -> None:
+    snapshot = kschedx.Snapshot.from_objects([*FULL, pending(), event(OLDER)])
+    lines = [line.plain for line in why(kschedx.explain(snapshot, "default/new"), width=100)]
+    first = next(number for number, line in enumerate(lines) if line.startswith("  note"))
+    assert lines[first : first + 4] == [
+        "  note      the cluster's own event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",
+        '            snapshot has 2: another moment, or an incomplete snapshot; 9 × "Insufficient cpu" there,',
+        "            2 here: another moment",
+        lines[first + 3],
+    ]

@@ -1,0 +1,43 @@
+"""Which release is emulated where nobody names one."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from tests.builders import Manifest, node, pod
+
+
+def with_kubelet(name: str, version: str) -> Manifest:
+    made = node(name)
+    made["status"] = {"allocatable": {"cpu": "4", "pods": "10"}, "nodeInfo": {"kubeletVersion": version}}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kubelets", "emulated", "note"),
+    [
+        ([], "1.36", None),
+        (["", ""], "1.36", None),
+        (["no version"], "1.36", None),
+        (["v1.36.1"], "1.36", None),
+        (["v1.31.4-eks-1"], "1.31", "the kubelets are v1.31.4-eks-1: kube-scheduler 1.31 is emulated"),
+        (["v1.30.1", "v1.31.0", "v1.31.2"], "1.31", "most kubelets are v1.31.2: kube-scheduler 1.31 is emulated"),
+        (["v1.30.1", "v1.31.0"], "1.31", "most kubelets are v1.31.0: kube-scheduler 1.31 is emulated"),
+        (["v1.99.0"], "1.36", "the kubelets are v1.99.0, which kschedx does not know: kube-scheduler 1.36 is emulated"),
+        (["v1.24.9"], "1.26", "the kubelets are v1.24.9, which kschedx does not know: kube-scheduler 1.26 is emulated"),
+    ],
+)
+def test_kubelets_tell_the_release(kubelets: list[str], emulated: str, note: str | None) -> None:
+    nodes = [with_kubelet(f"n{i}", version) for i, version in enumerate(kubelets)] or [node("n")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("new")]), "default/new")
+    assert result.to_dict()["kubernetesVersion"] == emulated
+    told = [one.text.partition(" (")[0] for one in result.notes if one.id == "release"]
+    assert told == ([] if note is None else [note])
+
+
+def test_a_release_that_is_named_counts_before_the_kubelets() -> None:
+    snapshot = kschedx.Snapshot.from_objects([with_kubelet("n", "v1.31.0"), pod("new")])
+    result = kschedx.explain(snapshot, "default/new", kube_version="1.29")
+    assert result.to_dict()["kubernetesVersion"] == "1.29"
+    assert "release" not in [one.id for one in result.notes]

@@ -1,0 +1,53 @@
+"""A plugin that a profile leaves out of PreFilter or PreScore says so, in kube-scheduler's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Manifest, evaluate, node, only, pod
+
+OBJECTS = [node("a"), node("b"), pod("new")]
+
+
+def without(point: str, plugin: str) -> Manifest:
+    """A configuration in which `plugin` decides alone, left out of an extension point."""
+    config: dict[str, Any] = only(plugin)
+    config["profiles"][0]["plugins"][point] = {"disabled": [{"name": plugin}]}
+    return config
+
+
+@pytest.mark.parametrize(
+    ("plugin", "text"),
+    [
+        ("NodePorts", 'reading "PreFilterNodePorts" from cycleState: not found'),
+        ("NodeResourcesFit", 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'),
+        ("PodTopologySpread", 'reading "PreFilterPodTopologySpread" from cycleState: not found'),
+        ("InterPodAffinity", 'error reading "PreFilterInterPodAffinity" from cycleState: not found'),
+        ("VolumeRestrictions", 'cannot read "PreFilterVolumeRestrictions" from cycleState'),
+        ("VolumeBinding", "not found"),
+    ],
+)
+def test_without_pre_filter(plugin: str, text: str) -> None:
+    cycle = evaluate(OBJECTS, "default/new", without("preFilter", plugin))
+    assert (cycle.outcome, cycle.message) == ("Error", f'running "{plugin}" filter plugin: {text}')
+
+
+@pytest.mark.parametrize(
+    ("plugin", "text"),
+    [
+        ("TaintToleration", 'failed to read "PreScoreTaintToleration" from cycleState: not found'),
+        ("PodTopologySpread", 'error reading "PreScorePodTopologySpread" from cycleState: not found'),
+        ("InterPodAffinity", 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'),
+    ],
+)
+def test_without_pre_score(plugin: str, text: str) -> None:
+    cycle = evaluate(OBJECTS, "default/new", without("preScore", plugin))
+    told = f'running Score plugins: plugin "{plugin}" failed with: {text}'
+    assert (cycle.outcome, cycle.message) == ("Error", told)
+
+
+@pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
+def test_who_scores_without_pre_score_all_the_same(plugin: str) -> None:
+    assert evaluate(OBJECTS, "default/new", without("preScore", plugin)).outcome == "Scheduled"

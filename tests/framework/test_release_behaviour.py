@@ -1,0 +1,358 @@
+"""What changes from release to release, each shown on the smallest cluster that tells two releases apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.explain.explanation import Explanation
+from tests.builders import Manifest, node, pod
+
+SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+
+
+def explain(version: str, objects: Iterable[Manifest]) -> Explanation:
+    """The pod `default/new` in a release."""
+    snapshot = kschedx.Snapshot.from_objects(list(objects))
+    return kschedx.explain(snapshot, "default/new", kube_version=version)
+
+
+def document(version: str, objects: Iterable[Manifest]) -> dict[str, Any]:
+    return explain(version, objects).to_dict()
+
+
+def local_volume(host: str) -> list[Manifest]:
+    """The claim `default/data`, bound to a volume that only this host has."""
+    hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
+    volume: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "claimRef": {"namespace": "default", "name": "data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}},
+        },
+        "status": {"phase": "Bound"},
+    }
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    claim: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default", "annotations": bound},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "volumeName": "disk",
+        },
+        "status": {"phase": "Bound"},
+    }
+    return [volume, claim]
+
+
+DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+
+def asking(**requests: str) -> Mapping[str, object]:
+    return {"containers": [{"name": "main", "resources": {"requests": requests}}]}
+
+
+def named(*names: str) -> Mapping[str, object]:
+    """Node affinity that leaves only the nodes of these names."""
+    field = {"key": "metadata.name", "operator": "In", "values": list(names)}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (
+            "1.28",
+            (
+                "0/1 nodes are available: 1 node(s) had untolerated taint {team: blue}. "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.."
+            ),
+        ),
+        (
+            "1.29",
+            (
+                "0/1 nodes are available: 1 node(s) had untolerated taint {team: blue}. "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            "1.34",
+            (
+                "0/1 nodes are available: 1 node(s) had untolerated taint {team: blue}. no new claims to deallocate, "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            "1.35",
+            (
+                "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+            ),
+        ),
+    ],
+)
+def test_the_event_of_a_taint(version: str, message: str) -> None:
+    tainted = node("a", taints=["team=blue:NoSchedule"])
+    assert explain(version, [tainted, pod("new")]).message == message
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome", "message"),
+    [
+        (
+            "1.29",
+            "Unschedulable",
+            (
+                "0/2 nodes are available: 1 Insufficient cpu. preemption: 0/2 nodes are available: "
+                "2 No preemption victims found for incoming pod."
+            ),
+        ),
+        (
+            "1.30",
+            "Unschedulable",
+            (
+                "0/2 nodes are available: 1 Insufficient cpu, 1 node is filtered out by the prefilter result. "
+                "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
+                "1 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            "1.31",
+            "Unschedulable",
+            (
+                "0/2 nodes are available: 1 Insufficient cpu. preemption: 0/2 nodes are available: "
+                "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+            ),
+        ),
+        (
+            "1.33",
+            "Unschedulable",
+            (
+                "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
+                "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
+                "1 Preemption is not helpful for scheduling."
+            ),
+        ),
+    ],
+)
+def test_nodes_that_pre_filter_leaves_out(version: str, outcome: str, message: str) -> None:
+    nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
+    explanation = explain(version, [*nodes, pod("new", spec={**asking(cpu="3"), **named("a")})])
+    assert (explanation.outcome, explanation.message) == (outcome, message)
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome", "message"),
+    [
+        ("1.29", "Error", 'nodeinfo not found for node name "gone"'),
+        ("1.30", "Error", "panic: runtime error: integer divide by zero"),
+        (
+            "1.31",
+            "Unschedulable",
+            "0/1 nodes are available: preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+        ),
+    ],
+)
+def test_a_name_that_no_node_has(version: str, outcome: str, message: str) -> None:
+    explanation = explain(version, [node("a"), pod("new", spec=named("gone"))])
+    assert (explanation.outcome, explanation.message) == (outcome, message)
+
+
+@pytest.mark.parametrize(("version", "code"), [("1.33", "Unschedulable"), ("1.34", "UnschedulableAndUnresolvable")])
+def test_a_request_beyond_the_whole_node(version: str, code: str) -> None:
+    told = document(version, [node("a", allocatable=SMALL), pod("new", spec=asking(cpu="3"))])
+    verdict = told["filter"]["nodes"]["a"]["verdict"]
+    assert verdict["code"] == code
+
+
+@pytest.mark.parametrize(("version", "outcome"), [("1.27", "Unschedulable"), ("1.28", "Scheduled")])
+def test_a_pod_without_a_cpu_request_on_an_overcommitted_node(version: str, outcome: str) -> None:
+    full = [pod(f"p{i}", on="a", spec=asking(cpu="1500m")) for i in range(2)]
+    objects = [node("a", allocatable=SMALL), *full, pod("new", spec=asking(memory="1Gi"))]
+    assert explain(version, objects).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome", "point"),
+    [("1.27", "Scheduled", None), ("1.28", "Unschedulable", "filter"), ("1.29", "Scheduled", None)],
+)
+def test_a_sidecar(version: str, outcome: str, point: str | None) -> None:
+    sidecar = {"name": "proxy", "restartPolicy": "Always"}
+    explanation = explain(version, [node("a"), pod("new", initContainers=[sidecar])])
+    assert explanation.outcome == outcome
+    refused = "the SidecarContainers feature is disabled" in explanation.message
+    assert refused is (point is not None)
+
+
+@pytest.mark.parametrize(("version", "cpu"), [("1.27", 2000), ("1.29", 3000)])
+def test_what_a_pod_with_a_sidecar_asks_for(version: str, cpu: int) -> None:
+    proxy = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    objects = [
+        node("a", allocatable=SMALL),
+        pod("new", spec={**asking(cpu="2"), "initContainers": [proxy]}),
+    ]
+    told = document(version, objects)["filter"]["nodes"]["a"]["rejectedBy"]
+    found = [one["requested"] for status in told.values() for one in status["findings"]]
+    assert found == ([cpu] if cpu > 2000 else [])
+
+
+@pytest.mark.parametrize(
+    ("version", "raw"),
+    [
+        ("1.27", {"PodTopologySpread": 0, "NodeAffinity": 0, "InterPodAffinity": 0, "BalancedAllocation": 100}),
+        ("1.28", {"NodeAffinity": 0, "BalancedAllocation": 100}),
+        ("1.30", {"BalancedAllocation": 100}),
+        ("1.33", {}),
+    ],
+)
+def test_who_scores_a_pod_that_says_nothing(version: str, raw: Mapping[str, int]) -> None:
+    scores = document(version, [node("a"), node("b"), pod("new")])["score"]
+    told = scores["nodes"]["a"]["raw"]
+    asked = ("PodTopologySpread", "NodeAffinity", "InterPodAffinity", "NodeResourcesBalancedAllocation")
+    assert {name.removeprefix("NodeResources"): told[name] for name in asked if name in told} == raw
+
+
+@pytest.mark.parametrize(("version", "score"), [("1.35", 75), ("1.36", 62)])
+def test_balance(version: str, score: int) -> None:
+    """1 of 2 cpus and none of the memory are 25 off balance; from 1.36 on that is held against the empty node."""
+    objects = [
+        *(node(name, allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"}) for name in "ab"),
+        pod("new", spec=asking(cpu="1")),
+    ]
+    scores = document(version, objects)["score"]
+    assert scores["nodes"]["a"]["raw"]["NodeResourcesBalancedAllocation"] == score
+
+
+@pytest.mark.parametrize(("version", "victims"), [("1.31", ["covered", "free"]), ("1.32", ["free", "covered"])])
+def test_the_order_of_victims(version: str, victims: list[str]) -> None:
+    """The pod that its budget protects comes first, or the one with the higher priority."""
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    objects = [
+        node("a", allocatable=SMALL),
+        pod("covered", on="a", labels={"app": "web"}, spec={**asking(cpu="1"), "priority": 1}),
+        pod("free", on="a", spec={**asking(cpu="1"), "priority": 2}),
+        budget,
+        pod("new", spec={**asking(cpu="2"), "priority": 10}),
+    ]
+    candidates = document(version, objects)["postFilter"]["candidates"]
+    assert [key.removeprefix("default/") for key in candidates[0]["victims"]] == victims
+
+
+@pytest.mark.parametrize(("version", "free"), [("1.33", True), ("1.34", False)])
+def test_the_host_port_of_a_sidecar(version: str, free: bool) -> None:
+    sidecar = {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    wanted = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    objects = [node("a"), pod("old", on="a", initContainers=[sidecar]), pod("new", containers=[wanted])]
+    assert (explain(version, objects).outcome == "Scheduled") is free
+
+
+@pytest.mark.parametrize(("version", "nodes"), [("1.26", None), ("1.27", ["a"]), ("1.31", ["a"]), ("1.32", None)])
+def test_a_local_volume_names_its_node(version: str, nodes: list[str] | None) -> None:
+    machines = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    told = document(version, [*machines, *local_volume("a"), pod("new", volumes=[DATA])])
+    assert [step["nodes"] for step in told["preFilter"] if step["plugin"] == "VolumeBinding"] == [nodes]
+    assert told["bestNodes"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "outcome"),
+    [
+        ("1.30", "0", "Unschedulable"),
+        ("1.30", "1", "Scheduled"),
+        ("1.31", "0", "Scheduled"),
+    ],
+)
+def test_the_limit_of_in_tree_volumes(version: str, limit: str, outcome: str) -> None:
+    disk = {"name": "data", "awsElasticBlockStore": {"volumeID": "vol-1"}}
+    machine = node("a", allocatable={**SMALL, "attachable-volumes-aws-ebs": limit})
+    assert explain(version, [machine, pod("new", volumes=[disk])]).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("version", "listed", "reasons"),
+    [
+        ("1.35", False, []),
+        ("1.35", True, ["node(s) exceed max volume count"]),
+        ("1.36", False, ["node(s) exceed max volume count"]),
+    ],
+)
+def test_where_an_in_tree_volume_counts_as_its_drivers(version: str, listed: bool, reasons: list[str]) -> None:
+    listing = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"} if listed else {}
+    csi_node: Manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "a", "annotations": listing},
+        "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "a", "allocatable": {"count": 1}}]},
+    }
+    disks = [{"name": name, "awsElasticBlockStore": {"volumeID": f"vol-{name}"}} for name in ("x", "y")]
+    told = document(version, [node("a"), csi_node, pod("new", volumes=disks)])
+    assert told["filter"]["nodes"]["a"]["verdict"]["reasons"] == reasons
+
+
+NOTHING_IN_COMMON = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"
+NOT_RUN = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (
+            "1.29",
+            (
+                f"0/2 nodes are available: {NOTHING_IN_COMMON}. "
+                f'preemption: running RemovePod on PreFilter plugin "PodTopologySpread": {NOT_RUN}'
+            ),
+        ),
+        (
+            "1.30",
+            (
+                f"0/2 nodes are available: {NOTHING_IN_COMMON}. "
+                "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+            ),
+        ),
+    ],
+)
+def test_plugins_that_leave_no_node(version: str, message: str) -> None:
+    """Until 1.29 evicting pods is tried all the same, by plugins whose PreFilter never ran."""
+    objects = [
+        *(node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"),
+        pod("low", on="a", spec={"priority": -1}),
+        *local_volume("b"),
+        pod("new", spec=named("a"), volumes=[DATA]),
+    ]
+    explanation = explain(version, objects)
+    assert (explanation.outcome, explanation.message) == ("Unschedulable", message)
+
+
+@pytest.mark.parametrize(("version", "told"), [("1.26", False), ("1.27", True)])
+def test_a_failure_of_preemption_is_told(version: str, told: bool) -> None:
+    """Until 1.27 preemption does not know of a rejection by PreFilter, and lacks what that would have written."""
+    missing = {"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}
+    objects = [node("a"), pod("low", on="a", spec={"priority": -1}), pod("new", volumes=[missing])]
+    assert ("running RemovePod on PreFilter plugin" in explain(version, objects).message) is told
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome", "notes"), [("1.35", "Unschedulable", ["finished-pods"]), ("1.36", "Scheduled", [])]
+)
+def test_pods_that_have_finished(version: str, outcome: str, notes: list[str]) -> None:
+    done = pod("done", on="a", spec=asking(cpu="2"), status={"phase": "Succeeded"})
+    told = document(version, [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))])
+    assert told["outcome"] == outcome
+    assert [note["id"] for note in told["notes"] if note["id"] == "finished-pods"] == notes

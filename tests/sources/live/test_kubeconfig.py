@@ -1,0 +1,196 @@
+"""Which files count, which entry of them wins, and what an error names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kschedx.errors import InputError
+from kschedx.sources.live.kubeconfig import Kubeconfig, load
+
+Document = Mapping[str, object]
+
+
+def entries(section: str, **named: Document) -> Document:
+    what = section.removesuffix("s")
+    return {section: [{"name": name, what: fields} for name, fields in named.items()]}
+
+
+def server(url: str, **more: object) -> Document:
+    return {"server": url, **more}
+
+
+FIRST: Document = {
+    "current-context": "dev",
+    **entries("contexts", dev={"cluster": "dev", "user": "me"}, both={"cluster": "dev", "namespace": "first"}),
+    **entries("clusters", dev=server("https://first")),
+    **entries("users", me={"token": "first"}),
+}
+SECOND: Document = {
+    "current-context": "prod",
+    **entries("contexts", prod={"cluster": "prod", "user": "root"}, both={"cluster": "prod", "user": "root"}),
+    **entries("clusters", dev=server("https://second", **{"insecure-skip-tls-verify": True}), prod=server("https://p")),
+    **entries("users", me={"username": "second"}, root={"token": "second"}),
+}
+
+
+def write(folder: Path, name: str, document: Document | str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(document if isinstance(document, str) else yaml.safe_dump(dict(document)), encoding="utf-8")
+    return path
+
+
+def merged(folder: Path, *documents: Document) -> Kubeconfig:
+    files = [write(folder, f"{number}.yaml", document) for number, document in enumerate(documents)]
+    return load(None, {"KUBECONFIG": os.pathsep.join(map(str, files))})
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load(str(path), {}).choose()
+    return str(caught.value)
+
+
+# --- which files
+
+
+def test_an_explicit_file_is_the_only_one(tmp_path: Path) -> None:
+    first, second = write(tmp_path, "first", FIRST), write(tmp_path, "second", SECOND)
+    home = write(tmp_path, ".kube/config", SECOND)
+    found = load(str(first), {"KUBECONFIG": str(second), "HOME": str(tmp_path)})
+    assert found.sources == (str(first),)
+    assert set(found.clusters) == {"dev"}
+    assert load(None, {"KUBECONFIG": str(second), "HOME": str(tmp_path)}).sources == (str(second),)
+    assert load(None, {"KUBECONFIG": "", "HOME": str(tmp_path)}).sources == (str(home),)
+
+
+def test_missing_files_of_a_list_are_skipped(tmp_path: Path) -> None:
+    first = write(tmp_path, "first", FIRST)
+    found = load(None, {"KUBECONFIG": f"{tmp_path / 'gone'}{os.pathsep}{os.pathsep}{first}{os.pathsep}{first}"})
+    assert found.sources == (str(first),)
+
+
+@pytest.mark.parametrize("environment", [{}, {"KUBECONFIG": "/nowhere/config"}, {"HOME": "/nowhere"}])
+def test_without_any_file_nothing_is_configured(environment: Mapping[str, str]) -> None:
+    assert load(None, environment).is_empty
+
+
+def test_an_explicit_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, "config", FIRST)
+    assert refusal(tmp_path / "confg") == f'{tmp_path / "confg"}: no such file (did you mean "config"?)'
+
+
+# --- which entries
+
+
+@pytest.mark.parametrize(
+    ("order", "current", "dev", "me", "both"),
+    [
+        ((FIRST, SECOND), "dev", "https://first", {"token": "first"}, "first"),
+        ((SECOND, FIRST), "prod", "https://second", {"username": "second"}, "default"),
+        (({}, FIRST, SECOND), "dev", "https://first", {"token": "first"}, "first"),
+    ],
+)
+def test_the_first_file_to_set_an_entry_wins_it_whole(
+    order: tuple[Document, ...], current: str, dev: str, me: Document, both: str, tmp_path: Path
+) -> None:
+    found = merged(tmp_path, *order)
+    assert found.current_context == current
+    assert found.clusters["dev"].fields["server"] == dev
+    assert ("insecure-skip-tls-verify" in found.clusters["dev"].fields) == (dev == "https://second")
+    assert found.users["me"].fields == me
+    assert found.choose(context="both").namespace == both
+    assert set(found.clusters) == {"dev", "prod"}
+
+
+@pytest.mark.parametrize(
+    ("options", "server", "user"),
+    [
+        ({}, "https://first", "me"),
+        ({"context": "prod"}, "https://p", "root"),
+        ({"cluster": "prod"}, "https://p", "me"),
+        ({"user": "root"}, "https://first", "root"),
+        ({"context": "both", "user": "me"}, "https://first", "me"),
+        ({"context": "both"}, "https://first", None),
+    ],
+)
+def test_options_choose(options: Mapping[str, str], server: str, user: str | None, tmp_path: Path) -> None:
+    chosen = merged(tmp_path, FIRST, SECOND).choose(**options)
+    assert (chosen.server, chosen.user and chosen.user.name) == (server, user)
+
+
+def test_a_cluster_alone_needs_no_context(tmp_path: Path) -> None:
+    chosen = merged(tmp_path, entries("clusters", dev=server("https://first"))).choose(cluster="dev")
+    assert (chosen.server, chosen.namespace, chosen.user) == ("https://first", "default", None)
+
+
+def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
+    paths = {"client-certificate": "me.crt", "client-key": "../me.key", "tokenFile": "/run/token"}
+    write(tmp_path, "a/config", entries("clusters", dev=server("https://d", **{"certificate-authority": "ca.crt"})))
+    write(tmp_path, "b/config", entries("users", me={**paths, "exec": {"command": "./login"}}))
+    write(tmp_path, "c/config", entries("users", you={"exec": {"command": "aws"}}))
+    files = [str(tmp_path / name / "config") for name in "abc"]
+    found = load(None, {"KUBECONFIG": os.pathsep.join(files)})
+    assert found.clusters["dev"].fields["certificate-authority"] == str(tmp_path / "a/ca.crt")
+    assert found.users["me"].fields == {
+        "client-certificate": str(tmp_path / "b/me.crt"),
+        "client-key": str(tmp_path / "b/../me.key"),
+        "tokenFile": "/run/token",
+        "exec": {"command": str(tmp_path / "b/login")},
+    }
+    assert found.users["you"].fields == {"exec": {"command": "aws"}}
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"context": "pord"}, 'context "pord" does not exist (did you mean "prod"?)'),
+        ({"cluster": "x"}, 'cluster "x" does not exist (known: dev, prod)'),
+        ({"user": "rot"}, 'user "rot" does not exist (did you mean "root"?)'),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(options: Mapping[str, str], says: str, tmp_path: Path) -> None:
+    found = merged(tmp_path, FIRST, SECOND)
+    with pytest.raises(InputError) as caught:
+        found.choose(**options)
+    assert str(caught.value) == f"{os.pathsep.join(found.sources)}: {says}"
+
+
+def context(**fields: object) -> Document:
+    return {"current-context": "c", **entries("contexts", c=fields)}
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ("a: [", "config:1: "),
+        ("just text", "not a kubeconfig: expected one mapping"),
+        ("a: 1\n---\nb: 2", "not a kubeconfig: expected one mapping"),
+        ({"kind": "Pod"}, "not a kubeconfig: its kind is Pod, expected Config"),
+        ({"clusters": {}}, "clusters: not a list"),
+        ({"clusters": ["x"]}, "clusters[0]: not a mapping"),
+        ({"users": [{"name": 7}]}, "users[0].name: not a string"),
+        ({"users": [{"name": "a", "user": []}]}, "users[0].user: not a mapping"),
+        ({"users": [{"name": "a"}, {"name": "a"}]}, 'user "a" is there twice'),
+        ({"current-context": []}, "current-context: not a string"),
+        ({**FIRST, "current-context": ""}, "no current-context is set (--context takes one of: both, dev)"),
+        ({}, "no current-context is set (--context takes one of: none)"),
+        (context(), "context c: names no cluster"),
+        (context(cluster="gone"), 'context c: cluster "gone" does not exist (there is no cluster at all)'),
+        (context(cluster=7), "context c: cluster: not a string"),
+        ({**context(cluster="d"), **entries("clusters", d={})}, "cluster d: no server"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_place(document: Document | str, says: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "config", document)
+    line = refusal(path)
+    assert line.startswith(str(path))
+    assert says in line
