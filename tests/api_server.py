@@ -28,6 +28,7 @@ class Request:
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, list[str]]
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,8 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         parts = urlsplit(self.path)
         headers = {name.lower(): self.headers.get_all(name, []) for name in self.headers}
-        request = Request(self.command, parts.path, dict(parse_qsl(parts.query)), headers)
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        request = Request(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
         self.api.requests.append(request)
         reply = self.api.reply(request)
         self.send_response(reply.status)

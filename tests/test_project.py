@@ -19,7 +19,7 @@ from tests.test_architecture import IMPORTS
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", ".ci/requirements-binary.lock")
 
 # Where the name to import is not the name to install.
 DISTRIBUTION = {"yaml": "pyyaml", "ryml": "rapidyaml"}
@@ -76,21 +76,24 @@ def test_the_readme_names_the_oldest_python() -> None:
 def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
     loose = [
         str(one)
-        for one in [*dependencies().values(), *group("dev")]
+        for one in [*dependencies().values(), *group("dev"), *group("binary")]
         if {limit.operator for limit in one.specifier} != {">=", "<"}
     ]
     assert not loose
 
 
-@pytest.mark.parametrize(("lock", "groups"), [(LOCKS[0], ["build"]), (LOCKS[1], ["build", "dev"])])
+@pytest.mark.parametrize(
+    ("lock", "groups"), [(LOCKS[0], ["build"]), (LOCKS[1], ["build", "dev"]), (LOCKS[2], ["build", "binary"])]
+)
 def test_a_lock_satisfies_pyproject(lock: str, groups: list[str]) -> None:
     versions = locked(lock)
     wanted = [*dependencies().values(), *(one for name in groups for one in group(name))]
     assert not [str(one) for one in wanted if versions.get(canonicalize_name(one.name), "0") not in one.specifier]
 
 
-def test_the_development_lock_extends_the_other() -> None:
-    assert locked(LOCKS[0]).items() <= locked(LOCKS[1]).items()
+@pytest.mark.parametrize("lock", LOCKS[1:])
+def test_the_other_locks_extend_the_first(lock: str) -> None:
+    assert locked(LOCKS[0]).items() <= locked(lock).items()
 
 
 @pytest.mark.parametrize("lock", LOCKS)

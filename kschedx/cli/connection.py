@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+    from kschedx.errors import Place
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
     from kschedx.sources.live.kubeconfig import Named
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 30
 """Seconds of a request."""
+LOGIN_TIMEOUT = 60.0
+"""Seconds of a login without a terminal."""
 
 # kubectl's options, for every command that reads a cluster
 KubeconfigOption = Annotated[
@@ -118,13 +123,24 @@ def connect(connection: Connection) -> tuple[ApiServer, str, str]:
         context=connection.context or "", cluster=connection.cluster or "", user=connection.user or ""
     )
     server = ApiServer(
-        client_of(choice, insecure=connection.insecure),
+        _logged_in(lambda: client_of(choice, insecure=connection.insecure), choice.place),
         timeout=timeout,
         place=choice.place,
         impersonation=_impersonation(connection, choice.user),
     )
     name = f"context {choice.context}" if choice.context else f"cluster {choice.cluster.name}"
     return server, f"{name} ({server.url})", choice.namespace
+
+
+def _logged_in(log_in: Callable[[], ApiClient], place: Place) -> ApiClient:
+    """A login plugin may ask a person, who takes the time that it takes; nobody waits for ever for one that cannot."""
+    from kschedx.errors import InputError
+    from kschedx.sources.live.client import within
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        return log_in()
+    message = f"the login took longer than {LOGIN_TIMEOUT:g} s"
+    return within(LOGIN_TIMEOUT, log_in, lambda: InputError(message, place=place))
 
 
 def _impersonation(connection: Connection, user: Named | None) -> Impersonation:

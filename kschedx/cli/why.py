@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kschedx.explain.explanation import Explanation
+    from kschedx.explain.notes import Note
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
@@ -97,6 +98,14 @@ def why(
     ignore_orphans: Annotated[
         bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
     ] = False,
+    dry_run: Annotated[
+        str | None,
+        typer.Option(
+            "--dry-run",
+            metavar="server",
+            help="`server`: the live API server admits a manifest, and stores nothing. Needs the verb create on pods.",
+        ),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Print what changes, until the pod has a node or is gone.")
     ] = False,
@@ -114,6 +123,8 @@ def why(
 ) -> int:
     """The command; its help is HELP."""
     from functools import partial
+
+    from msgspec.structs import replace
 
     from kschedx.api.types import Pod
     from kschedx.cli.configuration import read_configuration
@@ -135,6 +146,10 @@ def why(
         raise InputError("standard input cannot be both the target and the snapshot")
     if nodes not in (None, "all"):
         raise InputError(f'--nodes: found "{nodes}", allowed is "all"', hint="--node NAME shows one")
+    if dry_run not in (None, "server"):
+        raise InputError(f'--dry-run: found "{dry_run}", allowed is "server"')
+    if dry_run and (snapshot or many):
+        raise InputError("--dry-run=server is about one manifest and a live cluster")
     gates = feature_gates(feature_gate or [])
     configuration = None if config is None else read_configuration(config)
     where = connection.Connection(
@@ -184,7 +199,7 @@ def why(
         found,
         target,
         namespace,
-        check=lambda manifest: admitted_pod(found, manifest, release, plugins),
+        check=lambda manifest: None if dry_run else admitted_pod(found, manifest, release, plugins),
         default_namespace=reached.namespace,
     )
     wanted = node_names(found, node or [])
@@ -198,8 +213,14 @@ def why(
         feature_gates=gates,
         admission_plugins=plugins,
     )
+    said: tuple[Note, ...] = ()
+    if dry_run and not isinstance(pod, Pod):
+        from kschedx.cli.dry_run import server_side
+
+        pod, said = server_side(where, pod, lambda manifest: admitted_pod(found, manifest, release, plugins).pod)
     try:
         explanation = explain(found, pod)
+        explanation = replace(explanation, admission=(*said, *explanation.admission))
     except ConfigError as error:
         source = target if error.place.object else config if error.place.field else None
         raise error.at(Place(source=source or "")) from None

@@ -59,7 +59,8 @@ def _finished_pods(cycle: Cycle) -> int:
 
 def _recorded_note(theirs: FailedScheduling, differs: Sequence[str]) -> Note:
     times = f", {theirs.count:,} times" if theirs.count > 1 else ""
-    seen = f" (last seen {theirs.last_seen}{times})" if theirs.last_seen else ""
+    whole, _, fraction = theirs.last_seen.partition(".")
+    seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if theirs.last_seen else ""
     facts: dict[str, object] = {"count": theirs.count, "lastSeen": theirs.last_seen} if theirs.last_seen else {}
     text = f"the cluster's own event{seen} differs: {'; '.join(differs)}"
     return Note(

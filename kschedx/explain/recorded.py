@@ -13,13 +13,16 @@ from kschedx.snapshot.snapshot import Snapshot
 
 ELSEWHERE = "another moment"
 """The usual reason: the pod waits, and the cluster goes on."""
+MOST_TEXTS = 3
+MOST_LETTERS = 100
+"""Of one text: other schedulers and extenders write what they like."""
 
 
 def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     """The last refusal: the pod's PodScheduled condition, else its newest event.
 
-    The condition was read together with the pod, is never cut, and is there where nobody thought of the events. The event
-    alone knows how often it was said, and when.
+    The condition was read together with the pod, is never cut, and is there where nobody thought of the events. When it
+    was said, and how often, is known from the event.
     """
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and event.uid and pod.metadata.uid and event.uid != pod.metadata.uid:
@@ -40,7 +43,7 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
 
 
 def differences(theirs: FailedScheduling, ours: str) -> tuple[str, ...]:
-    """What is different about the two messages, and what that comes from, each in a clause; none where they are equal."""
+    """What is different about the two messages, and what that comes from, in clauses; none where they are equal."""
     if _is_same(theirs, ours):
         return ()
     if not ours:
@@ -92,7 +95,7 @@ def _changes(
             if count != ours.count:
                 moved.append(f"{count:,} × {_quoted(ours)} there, {ours.count:,} here")
     if moved:
-        yield f"{', '.join(moved)}: {ELSEWHERE}"
+        yield f"{_first(moved)}: {ELSEWHERE}"
     other = [pair.theirs for pair in pairs if pair.theirs.stage is stage and pair.theirs.text != pair.ours.text]
     if other:
         yield f"{_listed(other)} is how another release says it"
@@ -134,8 +137,14 @@ def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:
 
 
 def _quoted(part: EventPart) -> str:
-    return f'"{part.text}"'
+    text = part.text if len(part.text) <= MOST_LETTERS else part.text[: MOST_LETTERS - 1] + "…"
+    return f'"{text}"'
 
 
 def _listed(parts: Sequence[EventPart]) -> str:
-    return ", ".join(dict.fromkeys(map(_quoted, parts)))
+    return _first(list(dict.fromkeys(map(_quoted, parts))))
+
+
+def _first(texts: Sequence[str]) -> str:
+    more = len(texts) - MOST_TEXTS
+    return ", ".join(texts[:MOST_TEXTS]) + (f" and {more:,} more" if more > 0 else "")

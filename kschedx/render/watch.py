@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.explain.comparison import Difference
@@ -23,8 +24,14 @@ def change(difference: Difference, before: Story, after: Story, times: tuple[str
     """`times` are those of the two looks."""
     told, _ = pod_lines(difference)
     title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {told}" if told else "")
+    if before.total is None or after.total is None:
+        before, after = _without_scores(before), _without_scores(after)  # there is nothing to hold them against
     beside = stories(before, after, times, width=width, only_differences=True)
     return [text(title, BOLD), *beside[1:]]  # without the title of its own
+
+
+def _without_scores(story: Story) -> Story:
+    return replace(story, weights={}, scores={}, totals=story.totals * 0 - 1)
 
 
 def print_end(at: str, pod: str, node: str) -> None:

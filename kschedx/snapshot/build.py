@@ -172,7 +172,9 @@ class SnapshotBuilder:
         pods: list[PodItem] = []
         indexes: list[int] = []
         for index, item in enumerate(items):
-            if item.api_version not in ("v1", ""):
+            if isinstance(item, events.EventItem):
+                self._add_event(item)
+            elif item.api_version not in ("v1", ""):
                 self.kinds[str(item.__struct_config__.tag)] += 1  # the same kind of another group is somebody else's
             elif isinstance(item, PodItem):
                 pods.append(item)
@@ -183,6 +185,10 @@ class SnapshotBuilder:
                 self._add_volume(item, index, origin)
         if pods:
             self._add_pods(pods, indexes, origin)
+
+    def _add_event(self, item: events.EventItem) -> None:
+        self.kinds[events.KIND] += 1
+        self._events.add(item)
 
     def _add_volume(self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: Origin) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
@@ -200,8 +206,7 @@ class SnapshotBuilder:
             head = decode(raw, OtherItem)
             kind = head.kind or ""
             if kind == events.KIND and head.group in events.GROUPS:
-                self.kinds[kind] += 1
-                self._events.add(raw)
+                self._add_event(_decode_item(raw, events.EventItem))
                 return
             if GROUPS.get(kind) != head.group:
                 refuse_unknown(kind, head.group)
@@ -350,7 +355,7 @@ def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, 
 
 
 _WITH_SIZES = frozenset({"PersistentVolume", "PersistentVolumeClaim", "CSIStorageCapacity"})
-_BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimItem
+_BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimItem | events.EventItem
 _BULK: msgspec.json.Decoder[list[_BulkItem]] = msgspec.json.Decoder(list[_BulkItem])
 _ITEMS: Mapping[str, msgspec.json.Decoder[list[Any]]] = {
     "Pod": msgspec.json.Decoder(list[PodItem]),

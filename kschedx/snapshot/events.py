@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from kschedx.api.decode import decode
 from kschedx.api.timestamps import nanoseconds
 from kschedx.errors import InputError
 from kschedx.snapshot.pods import PodTable
@@ -18,56 +17,67 @@ NOTE_LENGTH = 1024
 CUT = " ..."
 
 
-class _About(Struct, frozen=True, rename="camel"):
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
+class _About(Struct, rename="camel", gc=False):
+    kind: str | None = ""
+    namespace: str | None = ""
+    name: str | None = ""
+    uid: str | None = ""
 
 
-class _Series(Struct, frozen=True, rename="camel"):
-    count: int = 0
-    last_observed_time: str = ""
+class _Series(Struct, rename="camel", gc=False):
+    count: int | None = 0
+    last_observed_time: str | None = ""
 
 
-class _Source(Struct, frozen=True):
-    component: str = ""
+class _Source(Struct, gc=False):
+    component: str | None = ""
 
 
-class _Event(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An event of either group."""
+class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Event", gc=False):
+    """An event of either group; what the one leaves out or sets to null, the other says under another name."""
 
-    reason: str = ""
+    api_version: str = ""
+    reason: str | None = ""
     involved_object: _About | None = None
-    regarding: _About = _About()
-    message: str = ""
-    note: str = ""
-    series: _Series = _Series()
-    event_time: str = ""
-    count: int = 0
-    last_timestamp: str = ""
-    deprecated_count: int = 0
-    deprecated_last_timestamp: str = ""
-    reporting_component: str = ""
-    reporting_controller: str = ""
-    source: _Source = _Source()
-    deprecated_source: _Source = _Source()
+    regarding: _About | None = None
+    message: str | None = ""
+    note: str | None = ""
+    series: _Series | None = None
+    event_time: str | None = ""
+    count: int | None = 0
+    last_timestamp: str | None = ""
+    deprecated_count: int | None = 0
+    deprecated_last_timestamp: str | None = ""
+    reporting_component: str | None = ""
+    reporting_controller: str | None = ""
+    source: _Source | None = None
+    deprecated_source: _Source | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self.api_version.rpartition("/")[0] in GROUPS
 
     @property
     def about(self) -> _About:
-        return self.involved_object or self.regarding
+        return self.involved_object or self.regarding or _About()
 
     @property
     def reporter(self) -> str:
         """kube-scheduler reports under the schedulerName of the pod's profile; autoscalers use the same reason."""
-        named = self.reporting_component or self.reporting_controller
-        return named or self.source.component or self.deprecated_source.component
+        source = self.source or _Source()
+        named = self.reporting_component or self.reporting_controller or source.component
+        return named or (self.deprecated_source or _Source()).component or ""
 
     @property
     def last_seen(self) -> str:
         """RFC 3339; empty where the event does not say."""
-        last = self.last_timestamp or self.deprecated_last_timestamp
-        return self.series.last_observed_time or last or self.event_time
+        series = self.series.last_observed_time if self.series else ""
+        return series or self.last_timestamp or self.deprecated_last_timestamp or self.event_time or ""
+
+    @property
+    def times(self) -> int:
+        series = self.series.count if self.series else 0
+        return max(series or 0, self.count or 0, self.deprecated_count or 0, 1)
 
 
 class FailedScheduling(Struct, frozen=True, kw_only=True):
@@ -93,23 +103,17 @@ class FailedSchedulingEvents:
         self._newest: dict[tuple[str, str], tuple[int, FailedScheduling]] = {}
         """Pod (`namespace/name`) and reporter to the newest event and its time."""
 
-    def add(self, raw: Raw) -> None:
-        """Any event. Raises `InputError`."""
-        event = decode(raw, _Event)
+    def add(self, event: EventItem) -> None:
+        """Any event."""
         about = event.about
-        if event.reason != "FailedScheduling" or about.kind != "Pod":
+        if event.reason != "FailedScheduling" or about.kind != "Pod" or not event.is_known:
             return
         key = f"{about.namespace or 'default'}/{about.name}", event.reporter
         time = _time(event.last_seen)
-        if key in self._newest and self._newest[key][0] > time:
-            return
-        found = FailedScheduling(
-            message=event.message or event.note,
-            count=max(event.series.count, event.count, event.deprecated_count, 1),
-            last_seen=event.last_seen,
-            uid=about.uid,
-        )
-        self._newest[key] = time, found
+        if key not in self._newest or self._newest[key][0] <= time:
+            message = event.message or event.note or ""
+            found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=about.uid or "")
+            self._newest[key] = time, found
 
     def of_pending(self, pods: PodTable) -> dict[str, FailedScheduling]:
         """Pod to what its own scheduler said of it last, for pods without a node."""

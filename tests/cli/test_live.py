@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.cli import connection
 from kschedx.sources.live import client, lists
 from kschedx.sources.live.resources import RESOURCE_OF, RESOURCES
-from tests.api_server import CERTIFICATE, FakeApiServer, Handler, Reply, failure, kubeconfig, served
+from tests.api_server import CERTIFICATE, FakeApiServer, Handler, Reply, Request, failure, kubeconfig, served
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
@@ -187,6 +188,12 @@ def test_a_login_plugin_that_fails_is_named_with_its_words(script: str | None, s
     line = error(kschedx("why", "web-0", "--kubeconfig", config))
     assert f"{config}: user me: exec: " in line
     assert says in line
+
+
+def test_a_login_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LOGIN_TIMEOUT", 0.2)
+    config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=plugin(tmp_path, "exec sleep 5"))
+    assert "user me: the login took longer than 0.2 s" in error(kschedx("why", "web-0", "--kubeconfig", config))
 
 
 def test_a_server_that_nobody_vouches_for(api: FakeApiServer, tmp_path: Path) -> None:
@@ -410,3 +417,52 @@ def test_pods_of_the_cluster_that_wait(api: FakeApiServer, url: str, tmp_path: P
     ran = why(tmp_path, url, "--all-pending")
     assert ran.code == 1, ran.err
     assert "there" not in ran.out
+
+
+# --- a dry run on the server
+
+
+def dry_run(api: FakeApiServer, **spec: object) -> None:
+    """The server stores what it is sent, with more fields in the spec."""
+
+    def answer(request: Request) -> Reply | None:
+        if request.method != "POST":
+            return None
+        stored = json.loads(request.body)
+        stored["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "uid": "1"}
+        stored["spec"] |= spec
+        return Reply(status=201, body=json.dumps(stored).encode())
+
+    api.faults.append(answer)
+
+
+def test_a_dry_run_is_the_only_post_and_stores_nothing(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    dry_run(api, priority=0)
+    manifest = write(tmp_path, changed(POD, "metadata.name", "new"), name="pod.yaml")
+    assert why(tmp_path, url, manifest, "--dry-run=server", "-o", "json").code == 0
+    sent = [request for request in api.requests if request.method != "GET"]
+    assert [(one.method, one.path, one.query) for one in sent] == [
+        ("POST", "/api/v1/namespaces/shop/pods", {"dryRun": "All"})
+    ]
+
+
+def test_what_the_server_makes_differently_counts_and_is_told(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    dry_run(api, priority=0, nodeSelector={"pool": "gold"})
+    manifest = write(tmp_path, changed(POD, "metadata.name", "new"), name="pod.yaml")
+    assert why(tmp_path, url, manifest).code == 0
+    ran = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
+    assert ran.code == 1
+    (note,) = [note for note in json.loads(ran.out)["notes"] if note["id"] == "dry-run"]
+    assert 'spec.nodeSelector.pool is "gold", not null' in note["changes"]
+
+
+def test_what_the_server_refuses_is_an_error_in_its_words(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/namespaces/shop/pods", failure(422, "Pod is invalid: spec: too odd"), forever=True)
+    manifest = write(tmp_path, POD, name="pod.yaml")
+    assert "Pod is invalid: spec: too odd" in error(why(tmp_path, url, manifest, "--dry-run=server"))
+
+
+def test_a_dry_run_needs_a_live_cluster(tmp_path: Path) -> None:
+    manifest = write(tmp_path, POD, name="pod.yaml")
+    line = error(kschedx("why", manifest, "-s", write(tmp_path, NODE), "--dry-run=server"))
+    assert "--dry-run=server is about one manifest and a live cluster" in line

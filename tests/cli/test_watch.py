@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli import watch
+from kschedx.explain.run import explain_pod
+from kschedx.loading import load
 from tests.builders import Manifest, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
@@ -72,6 +74,7 @@ def test_a_change_is_told_and_the_end(watched: Watched) -> None:
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert "12:00 (1.36) 12:02 (1.36)" in lines
     assert "≠ outcome Unschedulable Scheduled" in lines
+    assert not [line for line in lines if line.startswith("scores of")]  # there were none to hold them against
 
 
 def test_what_stays_is_not_told(watched: Watched) -> None:
@@ -132,13 +135,11 @@ def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:
             if len(waits) > 1:
                 raise KeyboardInterrupt
 
-    import kschedx as library
-
-    snapshot = library.load(str(write(tmp_path, NODE, BIG_POD)))
+    snapshot = load([str(write(tmp_path, NODE, BIG_POD))])
     pod = snapshot.pods[snapshot.pods.rows["shop/big-0"]]
-    looking = watch.Watch(pod, library.explain, lambda: snapshot, interval=10, clock=Slow())
+    looking = watch.Watch(pod, explain_pod, lambda: snapshot, interval=10, clock=Slow())
     with pytest.raises(KeyboardInterrupt):
-        looking.run(library.explain(snapshot, pod))
+        looking.run(explain_pod(snapshot, pod))
     assert waits == [10, 120]
 
 

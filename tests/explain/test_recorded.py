@@ -81,7 +81,7 @@ def test_an_event_counts_where_there_is_no_condition() -> None:
     series = {"count": 12, "lastObservedTime": "2026-01-31T13:00:00.000000Z"}
     found = note(pending(), event(NO_ROOM, series=series))
     assert found is not None
-    seen = "last seen 2026-01-31T13:00:00.000000Z, 12 times"
+    seen = "last seen 2026-01-31T13:00:00Z, 12 times"
     assert found.text == f"the cluster's own event ({seen}) says the same"
     assert (found.facts["count"], found.facts["lastSeen"]) == (12, "2026-01-31T13:00:00.000000Z")
 
@@ -199,6 +199,13 @@ def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
     assert differences(FailedScheduling(message=cut), ours) == ()
     (told,) = differences(FailedScheduling(message="1" + cut[1:]), ours.replace("0/40", "0/41", 1))
     assert told.startswith("it counts 40 nodes, the snapshot has 41")
+
+
+def test_a_long_event_makes_no_long_note() -> None:
+    taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
+    told = "; ".join(differences(FailedScheduling(message=f"0/5 nodes are available: {taints}, 1 {'x' * 9999}."), OURS))
+    assert len(told) < 600
+    assert '{key-2: value}" and 37 more is how another release says it' in told
 
 
 def test_the_first_screen_shows_it() -> None:

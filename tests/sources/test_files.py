@@ -57,8 +57,8 @@ def write(name: str, content: str | bytes) -> None:
         ("a.json", b"\xef\xbb\xbf\r\n" + POD.encode()),
         ("a.yaml", b"\xef\xbb\xbfkind: Pod\r\na: 1\r\n"),
         ("a.json", POD + "\n---\n"),
-        ("a.json.gz", gzip.compress(POD.encode())),
-        ("a.yaml", gzip.compress(b"kind: Pod\na: 1\n")),
+        ("a.json.gz", gzip.compress(POD.encode(), mtime=0)),
+        ("a.yaml", gzip.compress(b"kind: Pod\na: 1\n", mtime=0)),
     ],
 )
 def test_a_pod_however_written(name: str, content: str | bytes) -> None:
@@ -78,7 +78,7 @@ def test_a_folder_in_order_of_names_without_hidden_files() -> None:
         "d/3.json.gz",
     ):
         content = json.dumps({"kind": "Pod", "n": name})
-        write(name, gzip.compress(content.encode()) if name.endswith(".gz") else content)
+        write(name, gzip.compress(content.encode(), mtime=0) if name.endswith(".gz") else content)
     write("d/empty.yaml", "# nothing\n")
     assert [item["n"] for item in read("d")] == ["d/1/a.json", "d/1/b.yml", "d/10.yaml", "d/2.json", "d/3.json.gz"]
 
@@ -140,9 +140,9 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         ("some words\n", "x:1: text, and no Kubernetes object"),
         (b"\x28\xb5\x2f\xfd123", f"x: looks like zstd-compressed data {ALLOWED}"),
         (b"a" * 257 + b"ustar\x0000", f"x: looks like a tar archive {ALLOWED}"),
-        (gzip.compress(b"a" * 257 + b"ustar\x0000"), f"x: looks like a tar archive {ALLOWED}"),
-        (gzip.compress(gzip.compress(b"a")), f"x: looks like data compressed twice {ALLOWED}"),
-        (gzip.compress(b'{"kind": "Pod"}' * 99)[:-20], "x: damaged gzip data"),
+        (gzip.compress(b"a" * 257 + b"ustar\x0000", mtime=0), f"x: looks like a tar archive {ALLOWED}"),
+        (gzip.compress(gzip.compress(b"a"), mtime=0), f"x: looks like data compressed twice {ALLOWED}"),
+        (gzip.compress(b'{"kind": "Pod"}' * 99, mtime=0)[:-20], "x: damaged gzip data"),
         ("kind: Pod\n".encode("utf-16"), f"x: looks like UTF-16 text {ALLOWED}"),
         (b"ab\x00cd", f"x: looks like binary data {ALLOWED}"),
         ('{"kind": "Pod",}', "x:1: not valid JSON: trailing comma in object, at column 16"),
@@ -182,7 +182,7 @@ def test_a_long_file_is_read_as_a_stream_also_when_gzipped() -> None:
     items = ",\n".join(json.dumps({"kind": "Pod", "n": number, "x": "x" * 100}) for number in range(30_000))
     text = f'{{"kind": "List", "items": [\n{items}\n]}}'.encode()
     write("a.json", text)
-    write("b.json", gzip.compress(text, 1))
+    write("b.json", gzip.compress(text, 1, mtime=0))
     assert len(list(files.read("a.json"))) > 1
     assert [item["n"] for item in read("a.json")] == list(range(30_000))
     assert read("b.json") == read("a.json")

@@ -1,4 +1,7 @@
-"""GET requests to one API server, as raw bytes within a time and a size. No other verb is ever sent."""
+"""Requests to one API server, as raw bytes within a time and a size.
+
+They are GETs. The one exception is `ApiServer.dry_run`, for --dry-run=server alone, which stores nothing.
+"""
 
 from __future__ import annotations
 
@@ -124,12 +127,20 @@ class ApiServer:
         A server that says when to come back is asked again then, and a connection that broke is tried once more; all of
         it within the timeout.
         """
+        return self._asked(path, query or {})
+
+    def dry_run(self, path: str, manifest: bytes) -> bytes:
+        """What the server would store of an object that is created; it does not (`dryRun=All`). Raises as `get`."""
+        return self._asked(path, {"dryRun": "All"}, manifest)
+
+    def _asked(self, path: str, query: Mapping[str, str], sent: bytes | None = None) -> bytes:
+        """A GET, or a POST of what is `sent`."""
         url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
         deadline = time.monotonic() + self.timeout
         dropped = False
         for tries in range(_TRIES):
             try:
-                return self._once(url, path, deadline)
+                return self._once(url, path, deadline, sent)
             except RefusedError as refused:
                 wait = refused.retry_after
                 if wait is None or tries == _TRIES - 1:
@@ -145,14 +156,18 @@ class ApiServer:
                 dropped = True
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, url: str, path: str, deadline: float) -> bytes:
+    def _once(self, url: str, path: str, deadline: float, sent: bytes | None) -> bytes:
         place = Place(source=self.url, object=path)
         left = max(deadline - time.monotonic(), 0.001)
         try:
+            headers = self._headers()
+            if sent is not None:
+                headers["Content-Type"] = "application/json"
             response = self._pool.request(
-                "GET",
+                "GET" if sent is None else "POST",
                 url,
-                headers=self._headers(),
+                body=sent,
+                headers=headers,
                 preload_content=False,
                 retries=False,
                 redirect=False,
@@ -162,7 +177,7 @@ class ApiServer:
                 body = self._body(response, place, deadline)
         except (exceptions.HTTPError, OSError, ValueError) as error:
             self._explain(error, place)
-        if response.status != 200:
+        if response.status != (200 if sent is None else 201):
             raise self._refused(response, body, place)
         return body
 

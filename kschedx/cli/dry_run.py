@@ -1,0 +1,78 @@
+"""`--dry-run=server`: the pod as the live API server would store it, and where kschedx would have made another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kschedx.api.decode import decode
+from kschedx.api.defaulting import default_pod
+from kschedx.api.types import Pod
+from kschedx.cli.connection import Connection, connect
+from kschedx.cli.target import Manifest
+from kschedx.errors import InputError, KschedxError, Place
+from kschedx.explain.notes import Note
+
+NOTE = "dry-run"
+
+
+def server_side(
+    connection: Connection, manifest: Manifest, admit: Callable[[Manifest], Pod]
+) -> tuple[Manifest, tuple[Note, ...]]:
+    """What came back, and a note about what is different from `admit`'s pod.
+
+    Raises `InputError` where the server refuses the pod, with its own words.
+    """
+    from kschedx.sources.live.client import RefusedError
+
+    server, _, _ = connect(connection)
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    path = f"/api/v1/namespaces/{namespace or 'default'}/pods"
+    try:
+        body = server.dry_run(path, msgspec.json.encode(manifest))
+        stored: Manifest = msgspec.json.decode(body, type=dict[str, object])
+        theirs = default_pod(decode(body, Pod))
+    except RefusedError as refused:
+        if refused.status == 403:
+            refused.hint = "without --dry-run=server, kschedx admits the pod itself"
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InputError("the dry run's answer is no pod", place=Place(source=server.url, object=path)) from None
+    try:
+        ours = admit(manifest)
+    except KschedxError as error:
+        text = f"the API server's dry run took the pod, which kschedx could not admit by itself: {error}"
+        return stored, (Note(id=NOTE, text=text, facts={"changes": []}),)
+    changes = tuple(_differences("spec", _plain(ours), _plain(theirs)))
+    text = (
+        "the API server's dry run made the same pod as kschedx"
+        if not changes
+        else (f"the API server's dry run made another pod than kschedx: {'; '.join(changes)}")
+    )
+    return stored, (Note(id=NOTE, text=text, facts={"changes": list(changes)}),)
+
+
+def _plain(pod: Pod) -> object:
+    """Its spec as JSON, without volumes that scheduling does not look at: the server adds some for tokens."""
+    spec: dict[str, object] = msgspec.to_builtins(pod.spec)
+    volumes = spec.get("volumes")
+    if isinstance(volumes, list | tuple):
+        spec["volumes"] = [one for one in volumes if any(value for key, value in one.items() if key != "name")]
+    return spec
+
+
+def _differences(path: str, ours: object, theirs: object) -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted({*ours, *theirs}):
+            yield from _differences(f"{path}.{key}", ours.get(key), theirs.get(key))
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from _differences(f"{path}[{index}]", mine, other)
+    elif ours != theirs:
+        yield f"{path} is {_shown(theirs)}, not {_shown(ours)}"
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,102 @@
+"""kschedx as kubectl's plugin: its name in usage lines, and what kubectl is told can follow."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kschedx.cli.kubectl import COMPLETER, PLUGIN, program_name
+from tests.command import ROOT
+from tests.test_project import PYPROJECT
+
+CLUSTER = "fixtures/zone-full/cluster"
+MAIN = "import sys\nsys.argv = sys.argv[1:]\nfrom kschedx.cli import main\nmain()"
+NO_FILES = ":4"
+
+
+def ran_as(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """kschedx, run under a name as kubectl finds it in PATH."""
+    command = [sys.executable, "-c", MAIN, f"/usr/local/bin/{name}", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def candidates(*words: str) -> list[str]:
+    ran = ran_as(COMPLETER, *words)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", [PLUGIN, COMPLETER])
+def test_pip_installs_it(name: str) -> None:
+    main = PYPROJECT["project"]["scripts"]["kschedx"]
+    assert PYPROJECT["project"]["scripts"][name] == main
+    assert callable(EntryPoint(name=name, value=main, group="console_scripts").load())
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("kschedx", "kschedx"),
+        ("/usr/local/bin/kschedx", "kschedx"),
+        ("/root/.krew/bin/kubectl-kschedx", "kubectl kschedx"),
+        ("kubectl-kschedx.exe", "kubectl kschedx"),
+        ("/opt/kubectl-kschedx/kschedx", "kschedx"),
+    ],
+)
+def test_usage_lines_say_what_was_typed(path: str, name: str) -> None:
+    assert program_name(path) == name
+
+
+def test_the_plugin_is_called_by_its_name_in_help_and_errors() -> None:
+    assert "Usage: kubectl kschedx why " in ran_as(PLUGIN, "why", "--help").stdout
+    wrong = ran_as(PLUGIN, "why", "--wrong")
+    assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "See 'kubectl kschedx why --help' for usage.")
+    assert "Usage: kschedx why " in ran_as("kschedx", "why", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["why", "-s", CLUSTER, "-n", "pay"], ["payments", NO_FILES]),
+        (["why", "-o", "js"], ["json", NO_FILES]),
+        (["why", "-s", ""], []),
+        (["why", "-s", "a file's name", "--node", ""], []),
+        (["reason", "insufficient-r"], ["insufficient-resource", NO_FILES]),
+        (["--versio"], ["--version\tPrint the version.", NO_FILES]),
+        (["--version"], ["--version\tPrint the version.", NO_FILES]),
+    ],
+    ids=" ".join,
+)
+def test_what_kubectl_is_told(words: list[str], expected: list[str]) -> None:
+    assert candidates(*words) == expected
+
+
+def test_kubectl_is_told_the_commands_with_their_purpose() -> None:
+    commands = dict(line.split("\t") for line in candidates("")[:-1])
+    assert {"why", "reason", "profiles"} <= set(commands)
+    assert all(commands.values())
+
+
+def test_krew_can_install_what_the_build_makes(tmp_path: Path) -> None:
+    for platform in ("linux-amd64", "darwin-arm64"):
+        (tmp_path / f"kubectl-kschedx-1.2.3-{platform}.tar.gz").write_bytes(platform.encode())
+    archives = sorted(map(str, tmp_path.iterdir()))
+    command = [sys.executable, ".ci/krew_manifest.py", "1.2.3", "https://example.com/v1.2.3/", *archives]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    manifest = yaml.safe_load(made.stdout)
+    assert (manifest["metadata"]["name"], manifest["spec"]["version"]) == ("kschedx", "v1.2.3")
+    darwin, linux = manifest["spec"]["platforms"]
+    assert linux == {
+        "selector": {"matchLabels": {"os": "linux", "arch": "amd64"}},
+        "uri": "https://example.com/v1.2.3/kubectl-kschedx-1.2.3-linux-amd64.tar.gz",
+        "sha256": hashlib.sha256(b"linux-amd64").hexdigest(),
+        "bin": PLUGIN,
+        "files": [{"from": "kubectl-kschedx/*", "to": "."}],
+    }
+    assert darwin["selector"]["matchLabels"] == {"os": "darwin", "arch": "arm64"}

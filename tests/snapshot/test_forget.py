@@ -1,0 +1,37 @@
+"""A kind whose list is taken again: nothing of the first time is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.snapshot.build import SnapshotBuilder
+from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS
+from tests.builders import Manifest, node, pod
+
+
+def some(kind: str) -> list[Manifest]:
+    """Two objects of a kind."""
+    if kind == "Node":
+        return [node("a"), node("b")]
+    if kind == "Pod":
+        return [pod("a", on="a"), pod("b")]
+    group = GROUPS[kind]
+    metadata = {} if kind in CLUSTER_SCOPED else {"namespace": "default"}
+    version = f"{group}/v1" if group else "v1"
+    return [{"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}} for name in ("a", "b")]
+
+
+@pytest.mark.parametrize("kind", sorted(GROUPS))
+def test_what_is_forgotten_can_be_added_again(kind: str) -> None:
+    builder = SnapshotBuilder()
+    builder.add_objects([one for known in GROUPS for one in some(known)])
+    builder.forget(kind)
+    assert kind not in builder.kinds
+    builder.add_objects(some(kind)[:1])
+    found = builder.finish()
+    assert found.source.kinds == {known: 1 if known == kind else 2 for known in GROUPS}
+    assert len(found.pods) == (1 if kind == "Pod" else 2)
+    assert len(found.cluster.nodes) == (1 if kind == "Node" else 2)
+    assert len(found.services) == (1 if kind == "Service" else 2)
+    assert len(found.storage.volumes) == (1 if kind == "PersistentVolume" else 2)
+    assert len([key for key in found.workloads if key[0] == "Deployment"]) == (1 if kind == "Deployment" else 2)
