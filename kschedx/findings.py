@@ -1,8 +1,8 @@
 """Every reason a plugin can have, as facts.
 
 A finding holds numbers, names and tuples, no sentence: kube-scheduler's text, our words, colour and JSON are separate
-readers of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words.py` forks
-over the union and ends in `assert_never`, so a finding without words does not pass the type checker.
+readers of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words.py`
+forks over the union and ends in `assert_never`, so a finding without words does not pass the type checker.
 
 Structs rather than dataclasses, which take a hundred times longer to define: every start-up would feel it.
 """
@@ -46,7 +46,7 @@ class SchedulingGated(_Facts, frozen=True, kw_only=True):
 
 
 class NodesExcluded(_Facts, frozen=True, kw_only=True):
-    """PreFilter narrowed the nodes to a set of names (a DaemonSet's pod, say); `existing` of them are in the cluster."""
+    """PreFilter narrowed the nodes to some names (a DaemonSet's pod, say); `existing` of them are in the cluster."""
 
     reason: ClassVar[str] = "nodes-excluded"
     names: tuple[str, ...]
@@ -114,7 +114,8 @@ class TermMatch(Struct, frozen=True, kw_only=True):
 
 
 class NodeAffinityMismatch(_Facts, frozen=True, kw_only=True):
-    """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one term)."""
+    """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one
+    term)."""
 
     reason: ClassVar[str] = "node-affinity-mismatch"
     source: str

@@ -1,7 +1,7 @@
 """The pod that a workload's template makes, as its controller would create it.
 
-What scheduling can see of the controllers: names, labels, owner, the claims of a StatefulSet, the tolerations of a DaemonSet
-(pkg/controller/{deployment,statefulset,daemon,job} and pkg/controller/daemon/util/daemonset_util.go).
+What scheduling can see of the controllers: names, labels, owner, the claims of a StatefulSet, the tolerations of a
+DaemonSet (pkg/controller/{deployment,statefulset,daemon,job} and pkg/controller/daemon/util/daemonset_util.go).
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from kschedx.framework.runtime import Framework
 
 
 class Explanation(Struct, frozen=True, dict=True):
-    """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked for."""
+    """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked
+    for."""
 
     cycle: Cycle
     framework: Framework
@@ -51,5 +52,6 @@ class Explanation(Struct, frozen=True, dict=True):
         return (*self.admission, *notes(self.cycle))
 
     def to_dict(self) -> dict[str, object]:
-        """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never changed."""
+        """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
+        changed."""
         return document(self.cycle, self.fixes, self.notes)

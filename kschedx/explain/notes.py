@@ -95,8 +95,8 @@ def _notes(cycle: Cycle) -> list[Note]:
             found.append(
                 Note(
                     id="sampling",
-                    text=f"kube-scheduler stops after {wanted:,} feasible nodes of {len(feasible):,}, from a start that "
-                    "moves; kschedx evaluated all",
+                    text=f"kube-scheduler stops after {wanted:,} feasible nodes of {len(feasible):,}, from a start "
+                    "that moves; kschedx evaluated all",
                     facts={"nodesToFind": wanted, "feasible": len(feasible)},
                 )
             )

@@ -1,7 +1,7 @@
 """The extension points of the scheduling framework, a Protocol-like base class each.
 
-Names and arguments are upstream's in snake_case (staging/src/k8s.io/kube-scheduler/framework/interface.go). The one change:
-a plugin is given *the nodes*, not *a node*, and answers for all of them at once.
+Names and arguments are upstream's in snake_case (staging/src/k8s.io/kube-scheduler/framework/interface.go). The one
+change: a plugin is given *the nodes*, not *a node*, and answers for all of them at once.
 
 The order of a cycle: PreEnqueue, (QueueSort), PreFilter, Filter, PostFilter where nothing fits, PreScore, Score,
 NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choice are dry: they say what would happen.
@@ -113,7 +113,8 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterResult(Struct, frozen=True, kw_only=True):
-    """What PreFilter returns: a status, and on success the names of the nodes that can be considered, or None for all."""
+    """What PreFilter returns: a status, and on success the names of the nodes that can be considered, or None for
+    all."""
 
     status: Status = SUCCESS
     nodes: frozenset[str] | None = None

@@ -285,7 +285,7 @@ class Framework:
     # --- after the choice: dry steps
 
     def run_dry_steps(self, state: CycleState, pod: Pod, node: int) -> tuple[tuple[str, Status], ...]:
-        """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each plugin would do; nothing changes."""
+        """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each would do; nothing changes."""
         steps: list[tuple[str, Status]] = []
         reserved: list[ReservePlugin] = []
 
@@ -321,7 +321,7 @@ class Framework:
 
 def _named(status: Status, plugin: Plugin) -> Status:
     """The status with its plugin's name, as the framework sets it."""
-    if status.plugin or status.is_success and not status.findings:
+    if status.plugin or (status.is_success and not status.findings):
         return status if status.plugin else Status(plugin=plugin.name)
     return Status(code=status.code, reasons=status.reasons, plugin=plugin.name, findings=status.findings)
 

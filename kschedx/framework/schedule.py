@@ -1,6 +1,7 @@
 """One pod through the whole framework.
 
-Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in pkg/scheduler/framework/types.go.
+Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in
+pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations

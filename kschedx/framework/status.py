@@ -83,7 +83,8 @@ def _nothing(_: int) -> tuple[Finding, ...]:
 class Verdicts(Struct, frozen=True, kw_only=True):
     """One plugin's Filter status on every node of a table.
 
-    `codes` is (node,) of Code numbers, `reasons` the strings of the same rows, `explain` builds a row's findings on demand.
+    `codes` is (node,) of Code numbers, `reasons` the strings of the same rows, `explain` builds a row's findings on
+    demand.
     """
 
     codes: IntArray

@@ -58,8 +58,7 @@ REASONS: Mapping[str, Reason] = {
         plugins=("NodeName",),
         means="spec.nodeName names another node.",
         arises=(
-            "The pod was bound by hand, or a template has spec.nodeName set; then the scheduler has no choice "
-            "left."
+            "The pod was bound by hand, or a template has spec.nodeName set; then the scheduler has no choice left."
         ),
         fixes=("remove spec.nodeName and use a node selector", "correct the name"),
     ),
@@ -239,8 +238,7 @@ REASONS: Mapping[str, Reason] = {
     "volume-node-affinity-mismatch": Reason(
         plugins=("VolumeBinding",),
         means=(
-            "The claim's volume can be used only from nodes that its node affinity selects, and this is none of "
-            "them."
+            "The claim's volume can be used only from nodes that its node affinity selects, and this is none of them."
         ),
         arises="Zonal disks and local volumes do not move: when their zone or node is full, the pod waits.",
         fixes=("make room in the volume's zone or on its node", "move the data to a new volume elsewhere"),
@@ -266,8 +264,7 @@ REASONS: Mapping[str, Reason] = {
     "provisioning-topology-mismatch": Reason(
         plugins=("VolumeBinding",),
         means=(
-            "The claim's class makes volumes only in the topology that allowedTopologies names; the node is "
-            "outside."
+            "The claim's class makes volumes only in the topology that allowedTopologies names; the node is outside."
         ),
         arises="A class for one zone, and pods that may go to others.",
         fixes=("make room on nodes inside", "use a class for this zone"),

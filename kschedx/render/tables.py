@@ -81,5 +81,3 @@ def tables(diagnosis: Diagnosis, width: int) -> list[Text]:
     """The verdict table under its title."""
     table = verdict_table(diagnosis.cycle, width)
     return [text(f"verdicts on {count(diagnosis.total, 'node')}", BOLD), *table] if table else []
-
-

@@ -292,9 +292,7 @@ def _too_many_pods(finding: TooManyPods) -> Words:
 
 
 def _topology_spread_skew(finding: TopologySpreadSkew) -> Words:
-    arithmetic = (
-        f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
-    )
+    arithmetic = f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
     domains = [f"{one.domain} {one.matching}" for one in finding.domains]
     items = [arithmetic, listed(domains, SHOWN, finding.domain_count)]
     if finding.min_domains is not None:
@@ -366,5 +364,3 @@ def _and_others(first: str, number: int) -> str:
 
 def _others(pods: tuple[str, ...], number: int) -> tuple[Fact, ...]:
     return (Fact(label="pods", items=(listed(pods, SHOWN, number),)),) if number > 1 else ()
-
-

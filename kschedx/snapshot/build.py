@@ -26,7 +26,7 @@ from kschedx.snapshot.devices import device_class_of_resource
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS, WORKLOADS, refuse_unknown
 from kschedx.snapshot.nodes import ClusterNodes
-from kschedx.snapshot.pod_columns import NameTaken, PodColumns
+from kschedx.snapshot.pod_columns import NameTakenError, PodColumns
 from kschedx.snapshot.snapshot import Snapshot, Source
 from kschedx.snapshot.storage import Storage
 from kschedx.snapshot.wire import (
@@ -75,7 +75,7 @@ class Batch(Protocol):
     def origin(self) -> Origin: ...
 
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """Raises msgspec.ValidationError where an object does not have the decoder's shape, `InputError` for no JSON."""
+        """Raises msgspec.ValidationError where an object has not the decoder's shape, `InputError` for no JSON."""
         ...
 
 
@@ -236,7 +236,7 @@ class SnapshotBuilder:
         def fail(item: int, error: InputError) -> NoReturn:
             meta = items[item].metadata
             place = Place(object=f"Pod {meta.namespace or 'default'}/{meta.name}")
-            if isinstance(error, NameTaken):
+            if isinstance(error, NameTakenError):
                 first = (
                     self._place_of_row(error.row)
                     if error.row < len(self._pods)

@@ -1,8 +1,8 @@
 """The nodes as columns, each with the pods that run on it.
 
-A `NodeTable` can be a part of the cluster (`take`) and can differ from it by pods that were added or removed for a dry run
-(`add_pods`, `remove_pods`). Such changes are seen by the node they happen on and by no other: every node stands in a
-world of its own, so one evaluation answers "what if" for all nodes at once.
+A `NodeTable` can be a part of the cluster (`take`) and can differ from it by pods that were added or removed for a
+dry run (`add_pods`, `remove_pods`). Such changes are seen by the node they happen on and by no other: every node
+stands in a world of its own, so one evaluation answers "what if" for all nodes at once.
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         return pods
 
     def count_where(self, mask: BoolArray) -> IntArray:
-        """(node,) how many of the pods for which `mask` (pod,) holds are on each node, additions and removals included."""
+        """(node,) how many of the pods for which `mask` (pod,) holds are on each node, additions and removals
+        included."""
         running = self.pods.node[mask & (self.pods.node >= 0)]
         counts = np.bincount(running, minlength=len(self.cluster.nodes)).astype(np.int64)
         for change, sign in ((self.removed, -1), (self.added, +1)):

@@ -22,7 +22,7 @@ from kschedx.snapshot.wire import MaybeRaw, PodItem, SlimPodStatus, SlimVolume
 _ENCODER = msgspec.json.Encoder()
 
 
-class NameTaken(InputError):
+class NameTakenError(InputError):
     """Two pods of one name; `row` is the first's."""
 
     def __init__(self, row: int) -> None:
@@ -78,8 +78,8 @@ _NO_STATUS = SlimPodStatus()
 class PodColumns:
     """The columns of a PodTable while they grow.
 
-    Pods come by the thousand, so that each step is one loop over all of them: a call for each pod would take longer than
-    its decoding.
+    Pods come by the thousand, so that each step is one loop over all of them: a call for each pod would take longer
+    than its decoding.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class PodColumns:
         first = len(self)
         for item, key in enumerate(keys):
             if self.rows.setdefault(key, first + item) != first + item:
-                fail(item, NameTaken(self.rows[key]))
+                fail(item, NameTakenError(self.rows[key]))
 
     def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: Fail) -> list[int]:
         codes = self.specs.codes_of(keys, _pod_spec, fail)

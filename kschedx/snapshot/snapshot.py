@@ -53,7 +53,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that scheduling reads of a cluster. Immutable: a change makes another snapshot that shares the rest."""
+    """Everything that scheduling reads of a cluster. A change makes another snapshot that shares the rest."""
 
     source: Source
     cluster: ClusterNodes
@@ -114,7 +114,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     # --- what if
 
     def without_pods(self, rows: Iterable[int]) -> Snapshot:
-        """The cluster after these pods have been deleted; their rows stay, but they run nowhere and wait for nothing."""
+        """The cluster without these pods; their rows stay, but they run nowhere and wait for nothing."""
         gone = np.unique(np.fromiter(rows, dtype=np.int64))
         pods = self.pods.without(gone)
         tables = {options: table.without(pods, gone) for options, table in self._tables.items()}

@@ -1,8 +1,8 @@
 """The shape in which bulk objects are read: leaves stay raw JSON until a distinct one is met.
 
 A cluster has a hundred thousand pods but a few thousand pod templates. `SlimPodSpec` has the fields of
-`api.types.PodSpec`, generated from it so that the two cannot drift apart, with every compound leaf as raw bytes. Its JSON
-encoding holds exactly what scheduling reads, and is the key under which a `PodSpec` is decoded once and shared.
+`api.types.PodSpec`, generated from it so that the two cannot drift apart, with every compound leaf as raw bytes. Its
+JSON encoding holds exactly what scheduling reads, and is the key under which a `PodSpec` is decoded once and shared.
 """
 
 from __future__ import annotations

@@ -46,8 +46,10 @@ def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome)
         ("gone", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
         (
             "other",
-            "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, "
-            "1 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+            (
+                "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, "
+                "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+            ),
         ),
     ],
     ids=["none", "left in by PreFilter", "no such node", "left out by PreFilter"],

@@ -7,6 +7,7 @@ import typing
 import pytest
 
 from kschedx import findings
+from kschedx.explain.events import TEXTS, parse
 from kschedx.findings import (
     ClaimFacts,
     ClaimUnbound,
@@ -23,7 +24,6 @@ from kschedx.findings import (
     UntoleratedTaint,
     VolumeLimitExceeded,
 )
-from kschedx.explain.events import TEXTS, parse
 from kschedx.render.reasons import REASONS
 from kschedx.render.words import describe, headline
 

@@ -1,4 +1,5 @@
-"""Remedies for nodeSelector and node affinity: the value that was meant, one requirement less, or the label on the node."""
+"""Remedies for nodeSelector and node affinity: the value that was meant, one requirement less, or the label on the
+node."""
 
 from __future__ import annotations
 

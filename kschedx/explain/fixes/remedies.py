@@ -23,11 +23,13 @@ SYSTEM_TAINTS = (
     "node-role.kubernetes.io/",
     "ToBeDeletedByClusterAutoscaler",
 )
-"""Taints of nodes that are unwell, about to go, or for the control plane: neither to tolerate nor to remove them is a fix."""
+"""Taints of nodes that are unwell, about to go, or for the control plane: neither to tolerate nor to remove them is a
+fix."""
 
 
 def remedies(found: Sequence[f.Finding], place: Place) -> tuple[tuple[Remedy, ...], ...]:
-    """For each thing that has to be mended on the node, the ways to do it. A thing without any makes the node hopeless."""
+    """For each thing that has to be mended on the node, the ways to do it. A thing without any makes the node
+    hopeless."""
     groups: list[tuple[Remedy, ...]] = []
     short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     if short:

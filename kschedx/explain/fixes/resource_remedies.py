@@ -65,8 +65,8 @@ def _like(node: Node) -> Node:
 
 def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Place) -> tuple[int, ...]:
     """Pods whose deletion makes room on the node: if possible one, of the lowest priority and the best fit; else the
-    fewest, the largest first. Pods of DaemonSets come back at once, and nobody gives up a pod of higher priority: both are
-    left alone."""
+    fewest, the largest first. Pods of DaemonSets come back at once, and nobody gives up a pod of higher priority:
+    both are left alone."""
     pods, requests = place.cycle.snapshot.pods, place.nodes.requests
     here = [
         row

@@ -83,7 +83,8 @@ def _places(nodes: NodeTable, outcome: FilterOutcome, cycle: Cycle) -> Iterator[
 
 
 def _nearest(rows: IntArray, shortfall: FloatArray, outcome: FilterOutcome, signature: IntArray) -> Iterator[int]:
-    """The node that lacks least, and one of each other combination of codes, at most three: the same plugins may ask for
+    """The node that lacks least, and one of each other combination of codes, at most three: the same plugins may ask
+    for
     different things of different nodes."""
     order = rows[np.argsort(shortfall[rows], kind="stable")]
     seen: set[tuple[object, ...]] = set()
@@ -117,7 +118,8 @@ def _shortfall(nodes: NodeTable, cycle: Cycle) -> FloatArray:
 
 
 def _proposals(cycle: Cycle, base: Proposal) -> Iterator[Proposal]:
-    """Every way to mend all that is wrong with one node, cheapest first; single steps where no node can be mended whole."""
+    """Every way to mend all that is wrong with one node, cheapest first; single steps where no node can be mended
+    whole."""
     whole = [((preempting.cost, 1, -1), preempting) for preempting in _preemption(cycle, base)]
     single: list[Proposal] = []
     for number, (place, findings) in enumerate(_all_places(cycle)):
