@@ -64,7 +64,11 @@ def why(
         bool, typer.Option("--all-namespaces", "-A", help="With --all-pending or -l: pods of every namespace.")
     ] = False,
     config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration that the scheduler runs with.")
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="The KubeSchedulerConfiguration that the scheduler runs with, or a name of `kschedx profiles`.",
+        ),
     ] = None,
     profile: Annotated[
         str | None,
@@ -127,7 +131,7 @@ def why(
     from msgspec.structs import replace
 
     from kschedx.api.types import Pod
-    from kschedx.cli.configuration import read_configuration
+    from kschedx.cli import named_profiles
     from kschedx.cli.target import find_target, node_names
     from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.admission import admitted_pod
@@ -151,7 +155,7 @@ def why(
     if dry_run and (snapshot or many):
         raise InputError("--dry-run=server is about one manifest and a live cluster")
     gates = feature_gates(feature_gate or [])
-    configuration = None if config is None else read_configuration(config)
+    configuration = None if config is None else named_profiles.configuration(config)
     where = connection.Connection(
         kubeconfig=kubeconfig,
         context=context,

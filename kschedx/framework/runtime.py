@@ -250,7 +250,10 @@ class Framework:
         """PreScore, Score, NormalizeScore and weights over the feasible nodes; an Error status where a plugin fails."""
         skipped: set[str] = set()
         for pre_score in self.plugins("preScore", PreScorePlugin):
-            status = pre_score.pre_score(state, pod, nodes)
+            try:
+                status = pre_score.pre_score(state, pod, nodes)
+            except NotPreparedError as missing:
+                status = statuses.error(str(missing))
             if status.is_skip:
                 if pre_score.name not in self.release.never_skips_score:
                     skipped.add(pre_score.name)

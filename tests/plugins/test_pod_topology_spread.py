@@ -451,6 +451,13 @@ def scores(cycle: Cycle) -> tuple[dict[str, int], dict[str, int]]:
             id="a node without the label is not scored",
         ),
         pytest.param({"-": {"m": 0, "n": 1}}, [soft()], {"m": 0, "n": 0}, {"m": 0, "n": 0}, id="none is"),
+        pytest.param(  # 2 * 1.386 - 1 = 1.77
+            {"1": {"a": 2}, "2": {"x": 0}},
+            [soft(maxSkew=0)],
+            {"a": 2, "x": -1},
+            {"a": -50, "x": 0},
+            id="no maxSkew",
+        ),
     ],
 )
 def test_score(layout: Layout, constraints: list[Manifest], raw: dict[str, int], normalized: dict[str, int]) -> None:

@@ -23,6 +23,9 @@ from kschedx.plugins.pod_topology_spread.constraints import (
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
+_INVALID = -1
+"""How upstream marks an ignored node's score: without pods, a constraint that has no maxSkew comes to it too."""
+
 
 class SoftSpread(Struct, frozen=True, kw_only=True):
     """One constraint's part of the score; arrays are (node,) over the whole cluster."""
@@ -104,7 +107,8 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         scored = ~self.ignored[nodes.rows]
         if not scored.any():
             return np.zeros(len(nodes), dtype=np.int64)
-        low, high = int(scores[scored].min()), int(scores[scored].max())
+        low, high = int(scores[scored].min()), int(scores[scored].max(initial=0))
+        scored &= scores != _INVALID
         if high == 0:
             return np.where(scored, MAX_NODE_SCORE, 0)
         return np.where(scored, MAX_NODE_SCORE * (high + low - scores) // high, 0)

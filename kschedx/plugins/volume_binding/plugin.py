@@ -84,14 +84,20 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return tuple(text for one, text in texts.items() if one in conflict)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        binding = state[BINDING]
-        if not self.handle.release.enabled(self.handle.release.arguments.storage_scoring_gate):
+        if not self._scores:
             return SKIP
+        binding = state[BINDING]
         provisions_count = self.handle.release.behaviour.provisioned_volumes_are_scored
         has_bindings = binding is not None and any(binding.bindings(int(row)) for row in nodes.rows)
         return SUCCESS if provisions_count or has_bindings else SKIP
 
+    @property
+    def _scores(self) -> bool:
+        return self.handle.release.enabled(self.handle.release.arguments.storage_scoring_gate)
+
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        if not self._scores:
+            return np.zeros(len(nodes), dtype=np.int64)
         binding = state[BINDING]
         shape = self.args.shape if isinstance(self.args, VolumeBindingArgs) else None
         if binding is None or not shape:
