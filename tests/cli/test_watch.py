@@ -10,6 +10,7 @@ import pytest
 from kschedx.cli import watch
 from kschedx.explain.run import explain_pod
 from kschedx.loading import load
+from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
@@ -118,6 +119,20 @@ def test_a_look_that_fails_is_told_once_and_taken_again(watched: Watched) -> Non
     (warning,) = ran.err.splitlines()
     assert warning.startswith("warning: ")
     assert warning.endswith("; it is tried again")
+
+
+def test_a_live_cluster_is_listed_for_every_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FakeApiServer([NODE, BIG_POD])
+    states = iter([[NODE, ROOMY, BIG_POD], [NODE, ROOMY, BOUND]])
+    monkeypatch.setattr(watch.Clock, "sleep", lambda clock, seconds: api.replace(next(states)))
+    with served(api) as url:
+        ran = kschedx("why", "pod/big-0", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url), "--watch")
+    assert (ran.code, ran.err) == (0, "")
+    changes = [line.partition(" shop/big-0 ")[2] for line in ran.out.splitlines() if " shop/big-0 " in line]
+    assert changes[1:] == ["becomes schedulable: 0 → 1 nodes fit, now on node-02", "is on node node-02"]
+    assert {request.method for request in api.requests} == {"GET"}
+    assert not [request for request in api.requests if "watch" in request.query]
+    assert sum(request.path == "/api/v1/nodes" for request in api.requests) == 3
 
 
 def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:

@@ -404,6 +404,22 @@ def test_without_the_gate_nothing_is_scored() -> None:
     assert cycle.scores.skipped == ("VolumeBinding",)
 
 
+@pytest.mark.parametrize(
+    ("gated", "message"),
+    [(False, ""), (True, 'running PreScore plugin "VolumeBinding": not found')],
+    ids=["nothing to score", "volumes to score"],
+)
+def test_a_profile_without_its_pre_filter(gated: bool, message: str) -> None:
+    off = {"disabled": [{"name": "VolumeBinding"}]}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"preFilter": off, "filter": off, "reserve": off, "preBind": off}}],
+    }
+    objects = [using("new", "data"), claim("data"), MAKES, *NODES]
+    assert evaluate(objects, "default/new", config, {"StorageCapacityScoring": gated}).message == message
+
+
 def test_new_volumes_prefer_nodes_with_much_storage() -> None:
     capacities = [capacity("a", "20Gi", zone="a"), capacity("b", "40Gi", zone="b"), capacity("c", "100Gi", zone="c")]
     objects = [using("new", "data"), claim("data"), MAKES, csi_driver(storageCapacity=True), *capacities]
