@@ -44,7 +44,7 @@ def test_pip_installs_it(name: str) -> None:
     [
         ("kschedx", "kschedx"),
         ("/usr/local/bin/kschedx", "kschedx"),
-        ("/root/.krew/bin/kubectl-kschedx", "kubectl kschedx"),
+        ("/home/me/.krew/bin/kubectl-kschedx", "kubectl kschedx"),
         ("kubectl-kschedx.exe", "kubectl kschedx"),
         ("/opt/kubectl-kschedx/kschedx", "kschedx"),
     ],

@@ -7,6 +7,7 @@ pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import ClassVar
@@ -46,13 +47,13 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     limit_key: ClassVar[str]
     """The allocatable resource that may give a node's limit."""
 
+    @abstractmethod
     def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
         """What tells the volume apart, if it is one of the plugin's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def default_limit(self, node: Node) -> int:
         """How many volumes a node takes whose allocatable does not say."""
-        raise NotImplementedError
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(self._may_count, pod.spec.volumes)) else PRE_FILTER_SKIP
