@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from msgspec import Meta
 
 MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
+
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Meta(ge=MIN_INT64, le=MAX_INT64)]
+"""The types of fields that Go would refuse a larger number for."""
 
 _INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)")
 

@@ -13,7 +13,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from kschedx.api.field_errors import aggregate, as_json, invalid, not_supported, quoted
-from kschedx.api.integers import parse_int64
+from kschedx.api.integers import Int32, parse_int64
 from kschedx.api.names import label_key_errors, label_value_errors
 from kschedx.errors import InputError, join_fields
 
@@ -56,7 +56,7 @@ class NodeSelector(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 class PreferredSchedulingTerm(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.integers import MIN_INT64
+from kschedx.api.integers import MIN_INT64, Int32
 from kschedx.api.quantity import Written, parse_quantity
 from kschedx.api.quantity import value as quantity_value
 from kschedx.api.resources import nano_units
@@ -286,7 +286,7 @@ def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | Non
 
 
 class CSINodeResources(Struct, frozen=True, kw_only=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kschedx.api.integers import Int32, Int64
 from kschedx.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
 
 Labels = dict[str, str]
@@ -49,13 +50,13 @@ class Toleration(Struct, frozen=True, kw_only=True, rename="camel"):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = field(default="", name="hostIP")
     protocol: str = ""
 
@@ -98,7 +99,7 @@ class PodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel"):
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -116,11 +117,11 @@ class Affinity(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TopologySpreadConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -152,14 +153,14 @@ class ObjectReferenceName(Struct, frozen=True, kw_only=True):
 class GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     pd_name: str = ""
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
 class AWSElasticBlockStoreVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     volume_id: str = field(default="", name="volumeID")
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -193,7 +194,7 @@ class PortworxVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
 class ISCSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 
@@ -242,7 +243,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
     node_name: str = ""
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     restart_policy: str = ""
@@ -318,7 +319,7 @@ class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class ContainerImage(Struct, frozen=True, kw_only=True, rename="camel"):
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -404,7 +405,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
 
 
@@ -416,13 +417,13 @@ class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
 
 class PriorityClass(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: ObjectMeta = ObjectMeta()
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
 
 
 class GangSchedulingPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
-    min_count: int = 0
+    min_count: Int32 = 0
 
 
 class PodGroupSchedulingPolicy(Struct, frozen=True, kw_only=True):
@@ -440,7 +441,7 @@ class PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
 class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):

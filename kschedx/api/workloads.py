@@ -57,7 +57,9 @@ def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[st
     metadata = _map(workload, "metadata")
     name = str(metadata.get("name") or "")
     template: Mapping[str, object] = workload
-    path = TEMPLATE_PATHS[kind]
+    path = TEMPLATE_PATHS.get(kind)
+    if path is None:
+        raise InputError(f'"{kind}" makes no pods', hint=f"those that do: {', '.join(TEMPLATE_PATHS)}")
     for part in path:
         template = _map(template, part)
     if not template:

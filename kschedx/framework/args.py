@@ -8,15 +8,13 @@ weights from 1 to 100, shapes sorted, and so on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from kschedx.api.integers import Int32, Int64
 from kschedx.api.types import NodeAffinity, TopologySpreadConstraint
 from kschedx.framework.duration import Duration
-
-Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"

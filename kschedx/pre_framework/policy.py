@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api import names
+from kschedx.api.integers import Int64
 from kschedx.api.resources import is_extended_resource
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
-from kschedx.framework.args import Int64
 from kschedx.framework.config.decoding import decode
 from kschedx.framework.config.document import ExtenderManagedResource
 from kschedx.framework.config.refusals import nearest_or_all, refuse, shown

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from kschedx.api.decode import decode
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.storage import PersistentVolumeClaim, VolumeResourceRequirements, default_class, with_default_class
+from kschedx.errors import InputError
 from kschedx.explain.fixes.remedy import Cost, Place, Remedy, delete_pods
 from kschedx.explain.fixes.resource_remedies import LEAST_SHARE, one_more_node, pod_list
 from kschedx.findings import ClaimNotFound, InsufficientStorageCapacity, NoMatchingVolume, VolumeLimitExceeded
@@ -22,8 +24,7 @@ def claim_from_template(finding: ClaimNotFound, place: Place) -> Iterator[Remedy
         return
     raw = place.cycle.snapshot.workloads.get(("StatefulSet", namespace, owner.name))
     default = default_class(place.cycle.snapshot.storage.classes.values())
-    templates = msgspec.json.decode(raw, type=_StatefulSet).spec.volume_claim_templates if raw else ()
-    for template in templates:
+    for template in _templates(raw) if raw else ():
         if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
             metadata = replace(template.metadata, name=name, namespace=namespace)
             claim = with_default_class(replace(template, metadata=metadata), default)
@@ -32,6 +33,14 @@ def claim_from_template(finding: ClaimNotFound, place: Place) -> Iterator[Remedy
                 cost=Cost.OTHER_PODS,
                 step=lambda p, claim=claim: replace(p, claims={**p.claims, claim.key: claim}),  # type: ignore[misc]
             )
+
+
+def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
+    """Those of a StatefulSet; none where they cannot be read."""
+    try:
+        return decode(stateful_set, _StatefulSet).spec.volume_claim_templates
+    except InputError:
+        return ()
 
 
 class _StatefulSetSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
