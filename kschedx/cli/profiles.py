@@ -11,6 +11,7 @@ from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from kschedx.framework.config import Profile
     from kschedx.releases import Release
 
 HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file."""
@@ -61,14 +62,15 @@ def list_profiles() -> int:
     return ExitCode.SCHEDULABLE
 
 
-def with_profiles(release: Release) -> Release:
-    """Raises `ConfigError` for a release that came before them."""
-    from kschedx.errors import ConfigError
+def _policy(name: str, release: Release) -> Profile:
+    """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
+    from kschedx.cli.named_profiles import configuration, placed
+    from kschedx.pre_framework.scheduler import PredicateScheduler
+    from kschedx.snapshot.snapshot import Snapshot
 
-    if not release.has_framework:
-        text = f"the scheduler of Kubernetes {release.version} has no profiles: it is configured by a Policy"
-        raise ConfigError(text, hint="`kschedx why --config` takes one")
-    return release
+    config = configuration(name)
+    with placed(name):
+        return PredicateScheduler.of(config, release, Snapshot.from_objects(())).profile
 
 
 @app.command(help=SHOW)
@@ -86,7 +88,9 @@ def show(
     from kschedx.framework.registry import third_party_points
     from kschedx.releases import resolve
 
-    release = with_profiles(resolve(kube_version or version_of(name), feature_gates(feature_gate or [])))
+    release = resolve(kube_version or version_of(name), feature_gates(feature_gate or []))
+    if not release.has_framework:
+        return _show_policy(name, release, output)
     config = configuration(name)
     with placed(name):
         found = expanded(config, release, third_party_points())
@@ -109,6 +113,30 @@ def show(
     return ExitCode.SCHEDULABLE
 
 
+def _show_policy(name: str, release: Release, output: Output | None) -> int:
+    profile = _policy(name, release)
+    points = {
+        point: [{"name": one, "weight": profile.weights[one]} if one in profile.weights else one for one in plugins]
+        for point, plugins in profile.points.items()
+    }
+    document: dict[str, object] = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
+    document |= {"kubernetesVersion": release.version, "extensionPoints": points}
+    match output:
+        case Output.YAML:
+            from kschedx.render.document import to_yaml
+
+            typer.echo(to_yaml(document), nl=False)
+        case Output.JSON:
+            from kschedx.render.document import to_json
+
+            typer.echo(to_json(document))
+        case None:
+            from kschedx.render.profile_screen import print_policy
+
+            print_policy(name, release.version, profile)
+    return ExitCode.SCHEDULABLE
+
+
 @app.command(help=CHECK)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
@@ -123,7 +151,11 @@ def check(
     from kschedx.releases import resolve
     from kschedx.render.profile_screen import print_advice
 
-    release = with_profiles(resolve(kube_version or version_of(file), feature_gates(feature_gate or [])))
+    release = resolve(kube_version or version_of(file), feature_gates(feature_gate or []))
+    if not release.has_framework:
+        _policy(file, release)
+        print_advice(file, release.version, ())
+        return ExitCode.SCHEDULABLE
     config, zero_weights = with_zero_weights(file)
     with placed(file):
         found = advice(config, release, third_party_points())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
-from kschedx.framework.config import SchedulerConfig
+from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded
 from kschedx.framework.config.written import flat
@@ -30,6 +30,17 @@ def print_profiles(profiles: Iterable[tuple[str, str]]) -> None:
 def print_profile(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded) -> None:
     out = terminal.console()
     terminal.write(profile_lines(name, version, scheduler, expanded, out.width), out)
+
+
+def print_policy(name: str, version: str, profile: Profile) -> None:
+    """Predicates and priorities in order, with weights: what a Policy comes to."""
+    out = terminal.console()
+    rows = [("point", "name", "weight")]
+    for point, plugins in profile.points.items():
+        for number, plugin in enumerate(plugins):
+            rows.append((point if number == 0 else "", plugin, str(profile.weights.get(plugin, ""))))
+    lines = paragraph(f"{name} · Kubernetes {version}", out.width, style=BOLD)
+    terminal.write([*lines, BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)], out)
 
 
 def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int) -> list[Text]:

@@ -59,7 +59,7 @@ def test_what_kube_scheduler_refuses_is_refused_with_its_place(
         (("profiles", "show", "binpak"), ("binpak", 'did you mean "binpack"?')),
         (("profiles", "show", "default-1.30", "--kube-version", "1.36"), ("EBSLimits",)),
         (("profiles", "show", "default", "--kube-version", "1.99"), ("1.99", "1.36, 1.35")),
-        (("profiles", "show", "default", "--kube-version", "1.13"), ("1.13", "Policy")),
+        (("profiles", "show", "binpack", "--kube-version", "1.13"), ("Policy",)),
         (("diff-profiles", "default", "binpack", "--kube-version", "1.99"), ("1.99", "1.36, 1.35")),
         (("diff-profiles", "--kube-version", "1.30..1.99"), ("1.99",)),
         (("diff-profiles", "--kube-version", "1.30.."), ("1.30..", "OLD..NEW")),
@@ -73,6 +73,17 @@ def test_what_kube_scheduler_refuses_is_refused_with_its_place(
 )
 def test_bad_arguments_are_named(arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:
     refused(kschedx(*arguments), *parts)
+
+
+def test_a_policy_is_shown_as_predicates_and_priorities() -> None:
+    ran = kschedx("profiles", "show", "policy-1.13")
+
+    assert ran.code == 0
+    assert ran.out.startswith("policy-1.13 · Kubernetes 1.13\n")
+    assert "predicates  CheckNodeUnschedulable" in ran.out
+    assert [line.split() for line in ran.out.splitlines() if "NodePreferAvoidPods" in line] == [
+        ["NodePreferAvoidPodsPriority", "10000"]
+    ]
 
 
 def test_a_weight_of_zero_is_a_remark_of_check_alone(tmp_path: Path) -> None:
