@@ -65,12 +65,11 @@ def list_profiles() -> int:
 def _policy(name: str, release: Release) -> Profile:
     """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
     from kschedx.cli.named_profiles import configuration, placed
-    from kschedx.pre_framework.scheduler import PredicateScheduler
-    from kschedx.snapshot.snapshot import Snapshot
+    from kschedx.explain.run import policy_profile
 
     config = configuration(name)
     with placed(name):
-        return PredicateScheduler.of(config, release, Snapshot.from_objects(())).profile
+        return policy_profile(config, release)
 
 
 @app.command(help=SHOW)

@@ -75,6 +75,13 @@ def _before_framework(
     return schedule_with_predicates(scheduler, pod), scheduler
 
 
+def policy_profile(config: Mapping[str, object] | None, release: Release) -> Profile:
+    """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
+    from kschedx.pre_framework.scheduler import PredicateScheduler
+
+    return PredicateScheduler.of(config, release, Snapshot.from_objects(())).profile
+
+
 def as_if_new(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
     """A pod that runs already as if it were scheduled now: a cluster without it, and the pod bound to no node."""
     row = snapshot.pods.rows.get(pod.key)

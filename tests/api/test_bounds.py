@@ -27,6 +27,6 @@ from tests.builders import Manifest, node, pod
 )
 def test_numbers_beyond_their_type_are_refused_by_field(changed: Manifest, field: str) -> None:
     with pytest.raises(InputError) as refused:
-        kschedx.Snapshot.from_objects([node("n1"), pod("web", **changed)])
+        kschedx.Snapshot.from_objects([node("n1"), pod("web", spec=changed)])
 
     assert refused.value.place.field.replace("[...]", "[0]").replace("[*]", "[0]") == field

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field, structs
 
-from kschedx.framework.args import Int32, Int64
+from kschedx.api.integers import Int32, Int64
 from kschedx.framework.duration import Duration
 
 KIND = "KubeSchedulerConfiguration"
