@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
@@ -11,11 +11,9 @@ from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from kschedx.cli.why_many import Asked
     from kschedx.explain.explanation import Explanation
     from kschedx.explain.notes import Note
-    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
@@ -178,27 +176,27 @@ def why(
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.source.kinds.items()))
         raise InputError("a cluster without nodes", place=Place(source=found.source.text), hint=f"it holds {kinds}")
     release = resolve(release_to_emulate(found, kube_version), gates)
+    plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
+    explain = partial(
+        explain_pod,
+        config=configuration,
+        profile=profile,
+        kube_version=kube_version,
+        feature_gates=gates,
+        admission_plugins=plugins,
+    )
     if target is None:
         from kschedx.api.label_query import parse_label_query
+        from kschedx.cli.why_many import Asked
         from kschedx.explain.many import rows_in_queue_order
 
-        return _many(
+        rows = rows_in_queue_order(
             found,
-            rows_in_queue_order(
-                found,
-                namespace=None
-                if all_namespaces or (namespace is None and all_pending)
-                else namespace or reached.namespace,
-                labels=None if selector is None else parse_label_query(selector),
-                pending=all_pending,
-            ),
-            output,
-            config=configuration,
-            profile=profile,
-            kube_version=kube_version,
-            feature_gates=gates,
+            namespace=None if all_namespaces or (namespace is None and all_pending) else namespace or reached.namespace,
+            labels=None if selector is None else parse_label_query(selector),
+            pending=all_pending,
         )
-    plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
+        return _many(Asked(found, rows, partial(explain, found)), output)
     pod = find_target(
         found,
         target,
@@ -209,14 +207,6 @@ def why(
     wanted = node_names(found, node or [])
     if watch and not isinstance(pod, Pod):
         raise InputError(f'--watch: "{target}" is no pod of the cluster', hint="name one: pod/NAME")
-    explain = partial(
-        explain_pod,
-        config=configuration,
-        profile=profile,
-        kube_version=kube_version,
-        feature_gates=gates,
-        admission_plugins=plugins,
-    )
     said: tuple[Note, ...] = ()
     if dry_run and not isinstance(pod, Pod):
         from kschedx.cli.dry_run import server_side
@@ -236,34 +226,32 @@ def why(
     return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
 
 
-def _many(
-    cluster: Snapshot,
-    rows: list[int],
-    output: Output | None,
-    *,
-    config: Mapping[str, object] | None,
-    profile: str | None,
-    kube_version: str | None,
-    feature_gates: Mapping[str, bool],
-) -> int:
+def _many(asked: Asked, output: Output | None) -> int:
     """A row for each reason, or every document."""
-    from kschedx.cli.why_many import Asked, documents, exit_code
+    from kschedx.cli.why_many import exit_code
 
-    asked = Asked(cluster, rows, config=config, profile=profile, kube_version=kube_version, feature_gates=feature_gates)
-    if output in (Output.JSON, Output.YAML):
-        from kschedx.render.document import to_json, to_yaml
+    match output:
+        case Output.JSON:
+            from kschedx.render.document import to_json
 
-        document = documents(asked)
-        typer.echo(to_json(document) if output is Output.JSON else to_yaml(document), nl=output is Output.JSON)
-        return exit_code(asked.answers())
-    answers = asked.answers()
-    if output is Output.NAME:
-        for answer in answers:
-            typer.echo(f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip())
-    else:
-        from kschedx.render.many import print_many
+            document, answers = asked.documents()
+            typer.echo(to_json(document))
+        case Output.YAML:
+            from kschedx.render.document import to_yaml
 
-        print_many(answers, wide=output is Output.WIDE)
+            document, answers = asked.documents()
+            typer.echo(to_yaml(document), nl=False)
+        case Output.NAME:
+            answers = asked.answers()
+            for answer in answers:
+                typer.echo(f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip())
+        case Output.WIDE | None:
+            from kschedx.render.many import print_many
+
+            answers = asked.answers()
+            print_many(answers, wide=output is Output.WIDE)
+        case _:
+            assert_never(output)
     return exit_code(answers)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from kschedx.api.types import Pod
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.errors import ConfigError, UndecidableError
 from kschedx.explain.explanation import Explanation
 from kschedx.explain.many import Answer
-from kschedx.explain.run import explain_pod
 from kschedx.framework.cycle import Outcome
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -15,50 +16,53 @@ from kschedx.snapshot.snapshot import Snapshot
 class Asked:
     """The pods that were asked for, explained with the same settings."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        rows: Sequence[int],
-        *,
-        config: Mapping[str, object] | None,
-        profile: str | None,
-        kube_version: str | None,
-        feature_gates: Mapping[str, bool],
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, rows: Sequence[int], explain: Callable[[Pod], Explanation]) -> None:
         self.snapshot = snapshot
         self.rows = rows
-        self._settings = {
-            "config": config,
-            "profile": profile,
-            "kube_version": kube_version,
-            "feature_gates": feature_gates,
-        }
+        self._explain = explain
 
-    def explanation(self, row: int) -> Explanation:
-        """One pod's whole story. Raises `UndecidableError`."""
-        return explain_pod(self.snapshot, self.snapshot.pods[row], **self._settings)  # type: ignore[arg-type]
-
-    def answer(self, row: int) -> Answer:
-        """The same in short; what cannot be decided is an answer too."""
-        from kschedx.errors import ConfigError, UndecidableError
-
+    def look(self, row: int) -> tuple[Answer, Explanation | None]:
+        """One pod in short, and its whole story; what cannot be decided is an answer too."""
         pods = self.snapshot.pods
         key, priority = pods.key(row), int(pods.priorities[row])
         try:
-            found = self.explanation(row)
+            found = self._explain(pods[row])
         except (UndecidableError, ConfigError) as error:
-            return Answer(pod=key, priority=priority, outcome=None, message=str(error))
-        gated = found.outcome is Outcome.GATED
-        message = "" if gated else found.message
-        return Answer(pod=key, priority=priority, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
+            return Answer(pod=key, priority=priority, outcome=None, message=str(error)), None
+        message = "" if found.outcome is Outcome.GATED else found.message
+        answer = Answer(pod=key, priority=priority, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
+        return answer, found
+
+    def answer(self, row: int) -> Answer:
+        return self.look(row)[0]
 
     def answers(self) -> list[Answer]:
         """In the order of the rows, shared between processes where there are many."""
         from kschedx.cli.parallel import processors, results
 
-        if self.rows:
-            self.answer(self.rows[0])  # what all pods share is worked out once, before processes are forked
-        return list(results(self.answer, list(self.rows), processors()))
+        if not self.rows:
+            return []
+        first = self.answer(self.rows[0])  # what all pods share is worked out once, before processes are forked
+        return [first, *results(self.answer, list(self.rows[1:]), processors())]
+
+    def documents(self) -> tuple[dict[str, object], list[Answer]]:
+        """Every Explanation as one document, with the pods that cannot be decided, and the same in short."""
+        answers: list[Answer] = []
+        items: list[object] = []
+        undecided: list[object] = []
+        for answer, found in map(self.look, self.rows):
+            answers.append(answer)
+            if found is None:
+                undecided.append({"pod": answer.pod, "reason": answer.message})
+            else:
+                items.append(found.to_dict())
+        document: dict[str, object] = {
+            "apiVersion": "kschedx/v1",
+            "kind": "ExplanationList",
+            "items": items,
+            "undecided": undecided,
+        }
+        return document, answers
 
 
 def exit_code(answers: Sequence[Answer]) -> ExitCode:
@@ -67,9 +71,3 @@ def exit_code(answers: Sequence[Answer]) -> ExitCode:
         return ExitCode.UNDECIDED
     fits = all(answer.outcome is Outcome.SCHEDULED for answer in answers)
     return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
-
-
-def documents(asked: Asked) -> dict[str, object]:
-    """Every Explanation, as one document."""
-    items = [asked.explanation(row).to_dict() for row in asked.rows]
-    return {"apiVersion": "kschedx/v1", "kind": "ExplanationList", "items": items}

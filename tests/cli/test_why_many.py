@@ -81,3 +81,16 @@ def test_one_target_or_many(cluster: str) -> None:
     ran = kschedx("why", "pod/fits", "--all-pending", "-s", cluster)
 
     assert (ran.code, ran.err) == (2, "error: name one TARGET, or ask for many with --all-pending or -l\n")
+
+
+def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path: Path) -> None:
+    claiming = pod("claims", containers=SMALL, resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu-0"}])
+    path = tmp_path / "cluster.json"
+    items = [node("n1"), claiming, pod("fits", containers=SMALL)]
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
+    ran = kschedx("why", "--all-pending", "-o", "json", "-s", str(path))
+    document = json.loads(ran.out)
+
+    assert ran.code == 3
+    assert [item["pod"]["name"] for item in document["items"]] == ["fits"]
+    assert [one["pod"] for one in document["undecided"]] == ["default/claims"]

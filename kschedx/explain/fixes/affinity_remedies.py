@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -86,7 +87,7 @@ def _meant(
         yield Remedy(
             title=f"select {requirement_text(meant)} instead of {requirement_text(requirement)}",
             cost=Cost.TYPO,
-            step=change_pod(lambda pod, new=meant: _with(pod, finding, term, requirement, new)),  # type: ignore[misc]
+            step=change_pod(partial(_with, finding, term, requirement, meant)),
         )
 
 
@@ -110,7 +111,7 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
 
 
 def _with(
-    pod: Pod, finding: NodeAffinityMismatch, term: TermMatch, old: RequirementMatch, new: RequirementMatch
+    finding: NodeAffinityMismatch, term: TermMatch, old: RequirementMatch, new: RequirementMatch, pod: Pod
 ) -> Pod:
     if finding.source == "nodeSelector":
         selector = {k: v for k, v in pod.spec.node_selector.items() if k != old.key}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from kschedx.api.decode import decode
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.storage import PersistentVolumeClaim, VolumeResourceRequirements, default_class, with_default_class
 from kschedx.errors import InputError
+from kschedx.explain.fixes.model import Proposal
 from kschedx.explain.fixes.remedy import Cost, Place, Remedy, delete_pods
 from kschedx.explain.fixes.resource_remedies import LEAST_SHARE, one_more_node, pod_list
 from kschedx.findings import ClaimNotFound, InsufficientStorageCapacity, NoMatchingVolume, VolumeLimitExceeded
@@ -31,8 +32,13 @@ def claim_from_template(finding: ClaimNotFound, place: Place) -> Iterator[Remedy
             yield Remedy(
                 title=f"create claim {finding.claim} from the template of StatefulSet {owner.name}",
                 cost=Cost.OTHER_PODS,
-                step=lambda p, claim=claim: replace(p, claims={**p.claims, claim.key: claim}),  # type: ignore[misc]
+                step=_claiming(claim),
             )
+
+
+def _claiming(claim: PersistentVolumeClaim) -> Callable[[Proposal], Proposal]:
+    """A step that adds or replaces a claim, on top of what was changed before."""
+    return lambda proposal: replace(proposal, claims={**proposal.claims, claim.key: claim})
 
 
 def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
@@ -67,7 +73,7 @@ def smaller_claim(finding: NoMatchingVolume | InsufficientStorageCapacity, place
     yield Remedy(
         title=f"claim at most {size} with {finding.claim.claim}",
         cost=Cost.LESS,
-        step=lambda p: replace(p, claims={**p.claims, smaller.key: smaller}),
+        step=_claiming(smaller),
     )
 
 
