@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
+from kschedx.api.snapshot_header import merged
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
@@ -17,6 +18,7 @@ from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.sources.files import read
 
 if TYPE_CHECKING:
+    from kschedx.snapshot.slim import Slim
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.reading import Event
 
@@ -24,19 +26,25 @@ AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, p
 """How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
 
 
-def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
-    """A snapshot of everything in files and folders; `-` is standard input.
+def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None) -> Snapshot:
+    """A snapshot of everything in files and folders; `-` is standard input. `keep` collects what it is made of.
+
+    A file of `kschedx snapshot` is named as it names itself, so that it gives the same answers under any name.
 
     `check` refuses what the library puts up with: unfinished pods on nodes that are not there and, in objects that no
     API server has stored yet (without a creation timestamp), amounts, selectors and operators that none would take.
     Raises `InputError` with the place.
     """
-    builder = SnapshotBuilder()
+    builder, names = SnapshotBuilder(), []
     with _no_collection():
         for path in paths:
+            known = len(builder.headers)
             for batch in read(path):
                 builder.add(batch)
-        snapshot = builder.finish(", ".join(paths))
+                if keep is not None:
+                    keep.add(batch)
+            names.append(merged(builder.headers[known:]).source or path)
+        snapshot = builder.finish(", ".join(names))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
     if check:
         if snapshot.orphans:
@@ -46,33 +54,57 @@ def load(paths: Sequence[str], *, check: bool = False) -> Snapshot:
     return snapshot
 
 
-def load_live(server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None) -> Snapshot:
+def load_live(
+    server: ApiServer,
+    source: str,
+    watch: Callable[[Event], None] = lambda _: None,
+    *,
+    namespace: str = "",
+    keep: Slim | None = None,
+) -> Snapshot:
     """A snapshot of a live cluster; `source` is what a person calls it, and `watch` sees every step of the reading.
+
+    `namespace` is the only one whose objects are listed; empty for all. `keep` collects what the snapshot is made of.
 
     Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
     `InputError` where the server cannot be read.
     """
     from kschedx.sources.live.lists import ListPage, Restarted
     from kschedx.sources.live.reading import Unread, read, server_version
+    from kschedx.sources.live.resources import RESOURCES
 
     builder = SnapshotBuilder()
     missing: dict[str, Missing] = {}
     with _no_collection():
         version = server_version(server)
-        for event in read(server):
+        for event in read(server, namespace=namespace):
             watch(event)
             match event:
                 case ListPage():
                     builder.add_page(event)
+                    if keep is not None:
+                        keep.add_page(event)
                 case Restarted(kind=kind):
-                    builder.forget(kind)
+                    _forget(kind, builder, keep)
                 case Unread(kind=kind, forbidden=forbidden):
-                    builder.forget(kind)
+                    _forget(kind, builder, keep)
                     missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
         snapshot = builder.finish(source)
         snapshot.nodes(AS_TODAY)
-    named = replace(snapshot.source, missing=dict(sorted(missing.items())), server_version=version)
-    return replace(snapshot, source=named)
+    origin = replace(
+        snapshot.source,
+        missing=dict(sorted(missing.items())),
+        complete=frozenset(resource.kind for resource in RESOURCES) - missing.keys(),
+        server_version=version,
+        namespaces=(namespace,) if namespace else (),
+    )
+    return replace(snapshot, source=origin)
+
+
+def _forget(kind: str, builder: SnapshotBuilder, keep: Slim | None) -> None:
+    builder.forget(kind)
+    if keep is not None:
+        keep.forget(kind)
 
 
 @contextmanager

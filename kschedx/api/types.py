@@ -307,6 +307,10 @@ class Pod(Struct, frozen=True, kw_only=True):
 # --- nodes
 
 
+AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+"""A node's annotation about pods of some controllers; schedulers before 1.22 read it."""
+
+
 class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
     key: str = ""
     value: str = ""

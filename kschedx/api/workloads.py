@@ -25,6 +25,9 @@ TEMPLATE_PATHS: Mapping[str, tuple[str, ...]] = {
 }
 """Kinds that make pods, and where their template is."""
 
+REVISION = "deployment.kubernetes.io/revision"
+"""A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
+
 SHORT_NAMES: Mapping[str, str] = {
     "po": "Pod", "pod": "Pod", "pods": "Pod",
     "deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment",
@@ -108,7 +111,7 @@ def newest_replica_set(deployment: Mapping[str, object], replica_sets: list[Mani
     name = _map(deployment, "metadata").get("name")
 
     def revision(replica_set: Manifest) -> int:
-        text = str(_map(replica_set, "metadata", "annotations").get("deployment.kubernetes.io/revision") or "0")
+        text = str(_map(replica_set, "metadata", "annotations").get(REVISION) or "0")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
     def is_owned(replica_set: Manifest) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
     from kschedx.errors import Place
+    from kschedx.snapshot.slim import Slim
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
     from kschedx.sources.live.kubeconfig import Named
@@ -86,10 +87,17 @@ class Reached(Struct, frozen=True, kw_only=True):
     """Where a name without a namespace is looked for: the context's."""
 
 
-def read_cluster(paths: Sequence[str] | None, connection: Connection, *, check: bool = False) -> Reached:
+def read_cluster(
+    paths: Sequence[str] | None,
+    connection: Connection,
+    *,
+    check: bool = False,
+    namespace: str = "",
+    keep: Slim | None = None,
+) -> Reached:
     """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
 
-    `check` is `loading.load`'s, about files.
+    `check` is `loading.load`'s, about files; `namespace` is `loading.load_live`'s, `keep` that of both.
     """
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
@@ -97,11 +105,12 @@ def read_cluster(paths: Sequence[str] | None, connection: Connection, *, check: 
     if paths:
         if connection.given:
             raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
-        return Reached(snapshot=load(paths, check=check))
-    server, source, namespace = connect(connection)
+        return Reached(snapshot=load(paths, check=check, keep=keep))
+    server, source, default_namespace = connect(connection)
     progress = ReadingProgress(source)
     try:
-        return Reached(snapshot=load_live(server, source, progress.see), namespace=namespace)
+        found = load_live(server, source, progress.see, namespace=namespace, keep=keep)
+        return Reached(snapshot=found, namespace=default_namespace)
     finally:
         progress.end()
 

@@ -12,6 +12,7 @@ from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Source
 
 Json = dict[str, object]
 
@@ -23,7 +24,7 @@ def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
         "apiVersion": "kschedx/v1",
         "kind": "Explanation",
         "kubernetesVersion": cycle.release.version,
-        "source": {"text": snapshot.source.text, "kinds": dict(sorted(snapshot.source.kinds.items()))},
+        "source": source_document(snapshot.source),
         "pod": {
             "namespace": pod.metadata.namespace,
             "name": pod.metadata.name,
@@ -53,6 +54,18 @@ def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
         "fixes": [fix.to_dict() for fix in fixes],
         "notes": [note.to_dict() for note in notes],
     }
+
+
+def source_document(source: Source) -> Json:
+    """Where a cluster came from. When it was read is left out, so that the same cluster gives the same document."""
+    more: Json = {
+        "serverVersion": source.server_version,
+        "missing": {kind: cause.value for kind, cause in source.missing.items()},
+        "namespaces": list(source.namespaces),
+        "anonymized": source.anonymized,
+    }
+    known = {key: value for key, value in more.items() if value}
+    return {"text": source.text, "kinds": dict(sorted(source.kinds.items())), **known}
 
 
 def _step(status: Status) -> Json:

@@ -21,6 +21,7 @@ from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing, Snapshot
 
 NOTE = "unread-kind"
+PARTIAL_NOTE = "other-namespaces"
 
 Text = tuple[str, str, dict[str, object]]
 """A note's id, text and facts."""
@@ -93,7 +94,12 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
 
 def missing_notes(cycle: Cycle) -> Iterator[Text]:
     """What was not read and, as far as kschedx can tell, does not count for this answer."""
-    missing = cycle.snapshot.source.missing
+    source = cycle.snapshot.source
+    if source.namespaces:
+        listed = ", ".join(source.namespaces)
+        text = f"only namespace {listed} is in this snapshot: what pods of others take from the nodes is not counted"
+        yield PARTIAL_NOTE, text, {"namespaces": list(source.namespaces)}
+    missing = source.missing
     forbidden = [kind for kind in _forbidden(cycle.snapshot) if kind in RULES]
     if forbidden:
         listed = ", ".join(f"{resource_name(kind)} ({RULES[kind].leaves})" for kind in forbidden)

@@ -60,7 +60,16 @@ SCHEMA: Json = {
             "apiVersion": {"const": "kschedx/v1"},
             "kind": {"const": "Explanation"},
             "kubernetesVersion": {"type": "string"},
-            "source": _object({"text": {"type": "string"}, "kinds": _COUNTS}, closed=False),
+            "source": _object(
+                {"text": {"type": "string"}, "kinds": _COUNTS},
+                optional={
+                    "serverVersion": {"type": "string"},
+                    "missing": {"type": "object", "additionalProperties": {"enum": ["forbidden", "absent"]}},
+                    "namespaces": _STRINGS,
+                    "anonymized": {"const": True},
+                },
+                closed=False,
+            ),
             "pod": _object(
                 {
                     "namespace": {"type": "string"},

@@ -221,7 +221,9 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
     cycle = explanation.cycle
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
     more = ("more: --node NAME, --nodes all, -o wide",) if diagnosis.total else ()
-    return (f"{seen}, {count(diagnosis.total, 'node')}", *more)
+    taken = cycle.snapshot.source.taken
+    when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
+    return (f"{seen}, {count(diagnosis.total, 'node')}", *when, *more)
 
 
 # --- everything

@@ -20,6 +20,7 @@ from kschedx.api.defaulting import (
 from kschedx.api.limit_range import default_limit_range
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.runtime_class import check_runtime_class
+from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.errors import InputError, Place
 from kschedx.snapshot import events
 from kschedx.snapshot.devices import device_class_of_resource
@@ -74,16 +75,26 @@ class Batch(Protocol):
     @property
     def origin(self) -> Origin: ...
 
+    @property
+    def header(self) -> SnapshotHeader | None:
+        """What the file says of itself, once for each."""
+
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
         """Raises msgspec.ValidationError where an object has not the decoder's shape, `InputError` for no JSON."""
         ...
 
 
-class Page(Batch, Protocol):
+class Page(Protocol):
     """A part of an API server's list (sources.live.lists.ListPage)."""
 
     @property
     def kind(self) -> str: ...
+
+    @property
+    def origin(self) -> Origin: ...
+
+    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+        """As `Batch.decode`."""
 
     def with_kinds(self) -> Batch:
         """The same objects, each with its kind."""
@@ -94,6 +105,7 @@ class _Dicts(Struct, frozen=True):
     """Manifests as dicts, as a batch that is its own origin."""
 
     items: bytes
+    header: SnapshotHeader | None = None
 
     @property
     def origin(self) -> Origin:
@@ -111,6 +123,8 @@ class SnapshotBuilder:
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
+        self.headers: list[SnapshotHeader] = []
+        """What snapshots among the files say of themselves."""
         self._pods = PodColumns()
         self._nodes: list[types.Node] = []
         self._images = NodeImages()
@@ -159,6 +173,8 @@ class SnapshotBuilder:
     def add(self, batch: Batch) -> None:
         """Raises `InputError` with an object's place and field path."""
         origin = batch.origin
+        if batch.header is not None and batch.header not in self.headers:
+            self.headers.append(batch.header)
         try:
             parsed = batch.decode(_BULK)
         except msgspec.ValidationError:
@@ -326,7 +342,7 @@ class SnapshotBuilder:
         if len(pods):
             self.kinds["Pod"] = len(pods)
         return Snapshot(
-            source=Source(text=source, kinds=dict(self.kinds)),
+            source=Source(text=source, kinds=dict(self.kinds)).with_header(merged(self.headers)),
             cluster=ClusterNodes(self._nodes, self._images),
             pods=pods,
             namespaces={n.metadata.name: default_namespace(n).metadata.labels for n in self._others["Namespace"]},

@@ -9,6 +9,8 @@ from kschedx.errors import InputError
 from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
+FAILED_SCHEDULING = "FailedScheduling"
+"""The reason of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
 
@@ -106,7 +108,7 @@ class FailedSchedulingEvents:
     def add(self, event: EventItem) -> None:
         """Any event."""
         about = event.about
-        if event.reason != "FailedScheduling" or about.kind != "Pod" or not event.is_known:
+        if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
             return
         key = f"{about.namespace or 'default'}/{about.name}", event.reporter
         time = _time(event.last_seen)

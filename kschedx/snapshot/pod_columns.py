@@ -123,7 +123,7 @@ class PodColumns:
                 # volumes that no plugin reads differ from pod to pod by their generated names
                 spec.volumes = [v for v in spec.volumes if v != SlimVolume(name=v.name)] or UNSET
         self.specs.codes += self._spec_codes(list(map(_ENCODER.encode, specs)), label_keys, fail)
-        self.statuses.codes += self.statuses.codes_of(list(map(_slim_status, statuses)), _pod_status, fail)
+        self.statuses.codes += self.statuses.codes_of(list(map(slim_status, statuses)), _pod_status, fail)
 
         self.names += names
         self.namespaces += namespaces
@@ -189,7 +189,7 @@ def _bytes(raw: MaybeRaw) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
-def _slim_status(status: SlimPodStatus) -> bytes:
+def slim_status(status: SlimPodStatus) -> bytes:
     """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod."""
     part: dict[str, object] = {}
     if isinstance(status.conditions, Raw):

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
+from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import (
     Labels,
@@ -50,6 +51,40 @@ class Source(Struct, frozen=True, kw_only=True):
     """Kinds whose objects could not be read, though the cluster may have some."""
     server_version: str = ""
     """The API server's release (`v1.36.2`), where one was asked."""
+    taken: str = ""
+    """When the cluster was read, in RFC 3339, where that is known."""
+    complete: frozenset[str] = frozenset()
+    """Kinds of which every object is known to be here."""
+    namespaces: tuple[str, ...] = ()
+    """The only namespaces whose objects are here; empty for all."""
+    anonymized: bool = False
+    """Names stand for others."""
+
+    @property
+    def header(self) -> SnapshotHeader:
+        """What a file of this snapshot says of itself."""
+        return SnapshotHeader(
+            taken=self.taken,
+            source=self.text,
+            server_version=self.server_version,
+            complete={kind: self.kinds.get(kind, 0) for kind in sorted(self.complete)},
+            missing={kind: cause.value for kind, cause in self.missing.items()},
+            namespaces=self.namespaces,
+            anonymized=self.anonymized,
+        )
+
+    def with_header(self, header: SnapshotHeader) -> Source:
+        """This source as the header of its files tells it; the text stays."""
+        causes = {cause.value: cause for cause in Missing}
+        return replace(
+            self,
+            taken=header.taken,
+            server_version=header.server_version,
+            complete=frozenset(header.complete),
+            missing={kind: causes[cause] for kind, cause in header.missing.items() if cause in causes},
+            namespaces=header.namespaces,
+            anonymized=header.anonymized,
+        )
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, dict=True):

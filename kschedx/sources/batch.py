@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
+from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.errors import InputError, Place
 from kschedx.sources.json_errors import explain_invalid, explain_malformed
 
@@ -78,6 +79,8 @@ class Batch:
     items: bytes | memoryview
     origin: Origin
     settle: Callable[[Batch], None] | None = field(default=None, repr=False)
+    header: SnapshotHeader | None = None
+    """What the file says of itself, with the first objects of a snapshot."""
 
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
         """`items` read by a decoder of a list.

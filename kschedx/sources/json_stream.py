@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.snapshot_header import SnapshotHeader, of_list
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import RAWS, Batch, ChunkOrigin, ListedOrigin, Spot
 from kschedx.sources.json_errors import (
@@ -57,6 +58,7 @@ class _ListHead(Struct, frozen=True, kw_only=True):
     """What is between two items, with the braces of both."""
     nested_list: bytes
     """What an item that is a list itself would hold."""
+    header: SnapshotHeader | None
 
 
 class JsonStream:
@@ -159,7 +161,7 @@ class JsonStream:
         )
         self._at += length
         self._line(self._offset)
-        return Batch(items=flat.items, origin=ListedOrigin(source=self._source, spots=spots))
+        return Batch(items=flat.items, origin=ListedOrigin(source=self._source, spots=spots), header=flat.header)
 
     def _flat(self, document: bytes | memoryview, place: Place) -> Flat:
         try:
@@ -206,21 +208,26 @@ class JsonStream:
         end = self._text.find(separator, match.end())
         try:
             # `items` inside of something else would leave that open
-            envelope = msgspec.json.decode(prefix + b"]}", type=dict[str, object])
+            envelope = msgspec.json.decode(prefix + b"]}", type=dict[str, msgspec.Raw])
             if end < 0 or list(envelope)[-1] != "items" or not is_plain_object(self._text[match.end() - 1 : end + 1]):
                 return None
         except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
             return None
         spaced = b'"kind": "' in self._text[match.end() : end]
         return _ListHead(
-            prefix=prefix, separator=separator, nested_list=b'"kind": "List"' if spaced else b'"kind":"List"'
+            prefix=prefix,
+            separator=separator,
+            nested_list=b'"kind": "List"' if spaced else b'"kind":"List"',
+            header=of_list(envelope.get("metadata", msgspec.Raw())),
         )
 
     def _chunks(self) -> Iterator[Batch]:
+        header = self._list.header if self._list else None
         while self._list is not None:
             origin = ChunkOrigin(source=self._source, document=self._document, start=self._offset, file=self._path)
             items = self._cut(self._list.separator)
-            batch = Batch(items=items or b"", origin=origin, settle=self._settle)
+            batch = Batch(items=items or b"", origin=origin, settle=self._settle, header=header)
+            header = None
             if items is None:
                 self._rest_of_list(batch)
             elif self._list.nested_list in items:

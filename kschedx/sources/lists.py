@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct
 
+from kschedx.api.snapshot_header import SnapshotHeader, of_list
 from kschedx.errors import InputError, Place
 
 MAX_NESTING = 20
@@ -18,6 +19,7 @@ class _Peek(Struct, rename="camel"):
 
     api_version: str | None = None
     kind: str | None = None
+    metadata: Raw = Raw(b"null")
     items: Raw = Raw(b"null")
 
     @property
@@ -38,6 +40,8 @@ class Flat(Struct, frozen=True, kw_only=True):
     """A JSON array."""
     indexes: tuple[int | None, ...]
     """For each object its position in the outermost list; None for a document that is no list."""
+    header: SnapshotHeader | None = None
+    """What the document says of itself, where it is a snapshot."""
 
 
 def is_plain_object(text: bytes | memoryview) -> bool:
@@ -61,12 +65,14 @@ def flatten(document: bytes | memoryview) -> Flat:
                 raise _no_kind(None)
             return Flat(items=b"".join((b"[", document, b"]")), indexes=(None,))
         listed = memoryview(peek.items)
+    header = of_list(peek.metadata)
     raws = _raws(listed)
     found = list(_flat(raws, peek))
     if len(found) == len(raws) and all(text is raw for (text, _), raw in zip(found, raws, strict=True)):
-        return Flat(items=b"[]" if bytes(listed) == b"null" else listed, indexes=tuple(range(len(raws))))
+        items = b"[]" if bytes(listed) == b"null" else listed
+        return Flat(items=items, indexes=tuple(range(len(raws))), header=header)
     items = b"".join((b"[", b",".join(text for text, _ in found), b"]"))
-    return Flat(items=items, indexes=tuple(index for _, index in found))
+    return Flat(items=items, indexes=tuple(index for _, index in found), header=header)
 
 
 def _flat(raws: list[Raw], of: _Peek, index: int | None = None, depth: int = 1) -> Iterator[tuple[Raw | bytes, int]]:

@@ -87,7 +87,7 @@ def _batch(flat: Flat, lines: tuple[int, ...], document: Text, spot: Spot, sourc
         spot if index is None else Spot(document=document.number, line=lines[index], index=index + skip)
         for index in flat.indexes
     )
-    return Batch(items=flat.items, origin=ListedOrigin(source=source, spots=spots))
+    return Batch(items=flat.items, origin=ListedOrigin(source=source, spots=spots), header=flat.header)
 
 
 def _flatten(value: Value, lines: tuple[int, ...], document: Text, spot: Spot, source: str) -> Flat:
@@ -116,8 +116,8 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     quoted text; a cut there leaves the quotes open, and the piece is no YAML.
     """
 
-    api_version: Value
-    kind: Value
+    head: dict[str, Value]
+    """The document without its items."""
     starts: tuple[int, ...]
     """Where each item begins, and where the last one ends."""
 
@@ -145,8 +145,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         starts = re.finditer(re.escape(dash), text[:end])
         first = match.start(1)
         return cls(
-            api_version=head.value.get("apiVersion"),
-            kind=kind,
+            head=head.value,
             starts=(*(found.start() + 1 for found in starts if found.start() + 1 >= first), end),
         )
 
@@ -170,8 +169,7 @@ def _list(document: Text, pieces: _Pieces, source: str) -> Iterator[Batch]:
             line += text.count(b"\n", counted, start)
             counted = start
             lines.append(line)
-        value: dict[str, Value] = {"apiVersion": pieces.api_version, "kind": pieces.kind, "items": items}
-        flat = _flatten(value, tuple(lines), document, spot, source)
+        flat = _flatten({**pieces.head, "items": items}, tuple(lines), document, spot, source)
         yield _batch(flat, tuple(lines), document, spot, source)
         done = upto
 

@@ -364,6 +364,7 @@ def test_another_kind_is_only_missed_where_it_counts(kind: str, api: FakeApiServ
     assert ran.code == 0, ran.err
     before, after = json.loads(whole.out), json.loads(ran.out)
     told = [note for note in after.pop("notes") if note not in before["notes"]]
+    assert after["source"].pop("missing") == {kind: "forbidden"}
     assert {**before, "notes": None} == {**after, "notes": None}
     assert all(note["kinds"] == [kind] for note in told)
 

@@ -141,7 +141,7 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         (b"\x28\xb5\x2f\xfd123", f"x: looks like zstd-compressed data {ALLOWED}"),
         (b"a" * 257 + b"ustar\x0000", f"x: looks like a tar archive {ALLOWED}"),
         (gzip.compress(b"a" * 257 + b"ustar\x0000", mtime=0), f"x: looks like a tar archive {ALLOWED}"),
-        (gzip.compress(gzip.compress(b"a"), mtime=0), f"x: looks like data compressed twice {ALLOWED}"),
+        (gzip.compress(gzip.compress(b"a", mtime=0), mtime=0), f"x: looks like data compressed twice {ALLOWED}"),
         (gzip.compress(b'{"kind": "Pod"}' * 99, mtime=0)[:-20], "x: damaged gzip data"),
         ("kind: Pod\n".encode("utf-16"), f"x: looks like UTF-16 text {ALLOWED}"),
         (b"ab\x00cd", f"x: looks like binary data {ALLOWED}"),

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from kschedx.api.selectors import compile_preferred_terms
 from kschedx.api.tolerations import PREFER_NO_SCHEDULE, tolerates
-from kschedx.api.types import Pod, Taint, Toleration
+from kschedx.api.types import AVOID_PODS, Pod, Taint, Toleration
 from kschedx.pre_framework.predicates.base import Context
 from kschedx.pre_framework.predicates.taints import tolerates_by_key
 from kschedx.pre_framework.priorities.base import MAX_PRIORITY, Priority, scaled
@@ -102,9 +102,6 @@ class NodeLabelPriority(Priority):
 
 
 # --- pods that a node would rather not have
-
-
-AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
 class _Controller(Struct, frozen=True, kw_only=True):

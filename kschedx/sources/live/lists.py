@@ -102,15 +102,15 @@ _ANY = msgspec.json.Decoder(Raw)
 _PAGE = msgspec.json.Decoder(_Body)
 
 
-def pages(server: ApiServer, resource: Resource) -> Iterator[ListPage | Restarted]:
-    """The list of a kind in the whole cluster.
+def pages(server: ApiServer, resource: Resource, namespace: str = "") -> Iterator[ListPage | Restarted]:
+    """The list of a kind, in the whole cluster or in a namespace.
 
     Raises `RefusedError` where the server says no (404: in every version in which the kind may be served), and
     `InputError` for what is no list, does not end, or expires again and again.
     """
     for restarts in range(MAX_RESTARTS + 1):
         try:
-            yield from _taken(server, resource)
+            yield from _taken(server, resource, namespace)
             return
         except RefusedError as refused:
             if refused.status != 410:
@@ -123,9 +123,9 @@ def pages(server: ApiServer, resource: Resource) -> Iterator[ListPage | Restarte
         yield Restarted(kind=resource.kind)
 
 
-def _taken(server: ApiServer, resource: Resource) -> Iterator[ListPage]:
+def _taken(server: ApiServer, resource: Resource, namespace: str) -> Iterator[ListPage]:
     """The list, from its beginning, at one resourceVersion."""
-    path, body = _first(server, resource)
+    path, body = _first(server, resource, namespace)
     token, empty = "", 0
     for number in range(1, MAX_PAGES + 1):
         page, following = _page(body, resource, PageOrigin(server=server.url, path=path, number=number))
@@ -136,16 +136,16 @@ def _taken(server: ApiServer, resource: Resource) -> Iterator[ListPage]:
         if following == token or empty > MAX_EMPTY:
             break
         token = following
-        body = _sized(server, path, {"continue": token})
+        body = _sized(server, path, {**resource.query(namespace), "continue": token})
     raise InputError("a list that does not end", place=Place(source=server.url + path))
 
 
-def _first(server: ApiServer, resource: Resource) -> tuple[str, bytes]:
+def _first(server: ApiServer, resource: Resource, namespace: str) -> tuple[str, bytes]:
     """The path under which the kind is served, and the first page."""
     for version in resource.versions:
-        path = resource.path(version)
+        path = resource.path(version, namespace)
         try:
-            return path, _sized(server, path, {})
+            return path, _sized(server, path, resource.query(namespace))
         except RefusedError as refused:
             if refused.status != 404 or version == resource.versions[-1]:
                 raise

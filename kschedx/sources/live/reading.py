@@ -65,9 +65,12 @@ def server_version(server: ApiServer) -> str:
         raise InputError("no API server: its answer is not valid JSON", place=place, hint=hint) from None
 
 
-def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES) -> Iterator[Event]:
-    """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked."""
-    reading = _Reading(server, resources)
+def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES, *, namespace: str = "") -> Iterator[Event]:
+    """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
+
+    Of a kind that is namespaced, only the objects of `namespace`, if one is given.
+    """
+    reading = _Reading(server, resources, namespace)
     try:
         yield from reading.events()
     finally:
@@ -77,8 +80,9 @@ def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES) -> Iterat
 class _Reading:
     """Threads that take lists, and a queue from them to the one that decodes."""
 
-    def __init__(self, server: ApiServer, resources: Sequence[Resource]) -> None:
+    def __init__(self, server: ApiServer, resources: Sequence[Resource], namespace: str) -> None:
         self._server = server
+        self._namespace = namespace
         self._waiting = deque(resources)
         self._left = len(resources)
         self._events: queue.Queue[Event | _End | Exception] = queue.Queue(WAITING)
@@ -125,7 +129,7 @@ class _Reading:
         me = threading.get_ident()
         self._asked[me] = (resource, time.monotonic())
         try:
-            for event in pages(self._server, resource):
+            for event in pages(self._server, resource, self._namespace):
                 del self._asked[me]
                 self._put(event)
                 self._asked[me] = (resource, time.monotonic())

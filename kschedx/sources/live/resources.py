@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A kind, and how its list is asked for in the whole cluster."""
+    """A kind, and how its list is asked for."""
 
     kind: str
     plural: str
@@ -20,12 +20,25 @@ class Resource:
         """As RBAC and `kubectl get` name it: `poddisruptionbudgets.policy`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def path(self, version: str) -> str:
-        return f"/apis/{self.group}/{version}/{self.plural}" if self.group else f"/api/{version}/{self.plural}"
+    def path(self, version: str, namespace: str = "") -> str:
+        """Of the list in the whole cluster, or in a namespace, where the kind is in namespaces."""
+        api = f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"
+        inside = f"/namespaces/{namespace}" if namespace and self.kind not in CLUSTER_SCOPED else ""
+        return f"{api}{inside}/{self.plural}"
+
+    def query(self, namespace: str) -> dict[str, str]:
+        """What the list is asked for with: of all namespaces, only the one that is meant."""
+        return {"fieldSelector": f"metadata.name={namespace}"} if namespace and self.kind == "Namespace" else {}
 
 
 _STORAGE = "storage.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
+
+CLUSTER_SCOPED = frozenset({
+    "Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver",
+    "VolumeAttachment", "RuntimeClass", "DeviceClass",
+})  # fmt: skip
+"""The kinds that are in no namespace."""
 
 RESOURCES = (
     Resource(kind="Pod", plural="pods"),

@@ -7,8 +7,9 @@ import re
 import yaml
 
 from kschedx.explain.missing import RULES, resource_name
+from kschedx.snapshot import kinds
 from kschedx.snapshot.kinds import GROUPS
-from kschedx.sources.live.resources import RESOURCES
+from kschedx.sources.live.resources import CLUSTER_SCOPED, RESOURCES
 from tests.command import ROOT
 
 
@@ -33,3 +34,7 @@ def test_the_readme_gives_the_smallest_cluster_role() -> None:
         for plural in rule["resources"]
     }
     assert allowed == {(resource.group, resource.plural): ["get", "list"] for resource in RESOURCES}
+
+
+def test_kinds_without_namespaces_are_known_alike() -> None:
+    assert kinds.CLUSTER_SCOPED | {"Node"} == CLUSTER_SCOPED

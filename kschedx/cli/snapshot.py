@@ -1,0 +1,155 @@
+"""`kschedx snapshot`: what scheduling reads of a cluster, in a file to be kept or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import completion, connection
+from kschedx.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kschedx.api.snapshot_header import SnapshotHeader
+    from kschedx.snapshot.slim import Slim
+    from kschedx.snapshot.snapshot import Source
+
+HELP = """Write what scheduling reads of a cluster to a file: to keep it, to ask about it again, to send it to somebody.
+
+It holds no environment, no commands, no Secret, no ConfigMap, and of annotations only those that scheduling reads.
+Every command answers from it as from the cluster itself: kschedx why pod/NAME --snapshot FILE.
+
+With --anonymize, names, labels and images are replaced; every decision stays the same.
+
+Exit codes: 0 written, 2 usage or input error.
+"""
+
+FORMATS = (".json", ".yaml", ".yml")
+
+
+def snapshot(
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            show_default=False,
+            help="A name in .json or .yaml, either with .gz or .zst after it; - is standard output, as JSON.",
+        ),
+    ],
+    snapshot: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--snapshot",
+            "-s",
+            metavar="PATH",
+            help="Cut down a dump in place of a live cluster: a file, a folder, or - for standard input. Repeatable.  "
+            "[default: the cluster that kubectl would talk to]",
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            help="Only what is in this namespace or in none. What others take from the nodes is then not known.",
+            autocompletion=completion.namespaces,
+        ),
+    ] = None,
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Replace names, labels and images; decisions stay the same.")
+    ] = False,
+    kubeconfig: connection.KubeconfigOption = None,
+    context: connection.ContextOption = None,
+    cluster: connection.ClusterOption = None,
+    user: connection.UserOption = None,
+    as_user: connection.AsOption = None,
+    as_group: connection.AsGroupOption = None,
+    request_timeout: connection.TimeoutOption = None,
+    insecure_skip_tls_verify: connection.InsecureOption = False,
+) -> int:
+    """The command; its help is HELP."""
+    from pathlib import Path
+
+    from msgspec.structs import replace
+
+    from kschedx.errors import InputError, nearest
+    from kschedx.snapshot.slim import Slim
+    from kschedx.sources.output import STDOUT, compression_of, write
+
+    name = output.removesuffix(compression_of(output))
+    if output != STDOUT and not name.endswith(FORMATS):
+        raise InputError(f'-o: found "{output}", allowed are names in .json or .yaml, with .gz or .zst after it, and -')
+    where = connection.Connection(
+        kubeconfig=kubeconfig,
+        context=context,
+        cluster=cluster,
+        user=user,
+        as_user=as_user,
+        as_groups=tuple(as_group or ()),
+        request_timeout=request_timeout,
+        insecure=insecure_skip_tls_verify,
+    )
+    begun = datetime.now(UTC)
+    keep = Slim([namespace] if namespace else [])
+    found = connection.read_cluster(snapshot, where, namespace=namespace or "", keep=keep).snapshot
+    source = found.source
+    if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
+        known = [*found.namespaces, *found.pods.namespaces.values]
+        raise InputError(f'-n: there is no namespace "{namespace}"', hint=nearest(namespace, known))
+    for path in snapshot or ():
+        source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are nobody else's business
+    if not snapshot:
+        source = replace(source, taken=f"{begun:%Y-%m-%dT%H:%M:%SZ}")
+    if namespace:
+        source = replace(source, namespaces=(namespace,))
+    header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
+    objects: Iterable[bytes] = keep.lines()
+    is_json = output == STDOUT or name.endswith(".json")
+    write(output, _json(header, objects) if is_json else _yaml(header, objects))
+    if output != STDOUT:
+        _tell(output, keep, source)
+    return ExitCode.SCHEDULABLE
+
+
+def _json(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:
+    """A List with a line for each object, so that it can be read piece by piece, and compared line by line."""
+    import msgspec
+
+    yield msgspec.json.encode(_head(header))[:-1] + b',"items":[\n'
+    for number, item in enumerate(objects):
+        yield b",\n" + item if number else item
+    yield b"\n]}\n"
+
+
+def _yaml(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:
+    import msgspec
+
+    from kschedx.render.commented_yaml import commented_yaml
+
+    yield commented_yaml(_head(header), {}).encode()
+    yield b"items:\n"
+    for item in objects:
+        yield commented_yaml({"items": [msgspec.json.decode(item)]}, {}).encode().removeprefix(b"items:\n")
+
+
+def _head(header: SnapshotHeader) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": header.annotations()}}
+
+
+def _tell(output: str, keep: Slim, source: Source) -> None:
+    """What is in the file, and what is not."""
+    from pathlib import Path
+
+    from kschedx.explain.missing import resource_name
+    from kschedx.render.safe import visible
+
+    size = Path(output).stat().st_size
+    other = keep.count() - keep.count("Node") - keep.count("Pod")
+    counts = f"{keep.count('Node'):,} nodes, {keep.count('Pod'):,} pods, {other:,} other objects"
+    typer.echo(visible(f"{output}: {counts}, {size / 1e6:,.1f} MB"), err=True)
+    for kind, cause in source.missing.items():
+        typer.echo(f"not in it: {resource_name(kind)} ({cause.value})", err=True)

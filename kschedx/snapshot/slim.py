@@ -1,0 +1,272 @@
+"""Objects cut down to what scheduling reads, as JSON: what `kschedx snapshot` writes.
+
+What is read is what the records of `api` have: a field that is in none of them is never written, whatever it holds. A
+cluster has many pods of few templates, so a template is cut once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from kschedx.api import optional_admission, storage, types
+from kschedx.api.decode import decode
+from kschedx.api.workloads import REVISION, TEMPLATE_PATHS
+from kschedx.snapshot import events
+from kschedx.snapshot.build import TYPED, Batch, Page
+from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS
+from kschedx.snapshot.pod_columns import slim_status
+from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume
+
+ANNOTATIONS = frozenset({
+    types.AVOID_PODS,
+    REVISION,
+    storage.BETA_STORAGE_CLASS,
+    storage.BIND_COMPLETED,
+    storage.SELECTED_NODE,
+    storage.MIGRATED_PLUGINS,
+    *storage.DEFAULT_CLASS,
+    *optional_admission.PLUGIN_OF_ANNOTATION,
+})  # fmt: skip
+"""The annotations that count; any other may hold anything."""
+
+
+# --- shapes
+
+
+class Leaf(Struct, frozen=True):
+    """A value that is kept as it is."""
+
+
+class Annotations(Struct, frozen=True):
+    """A map of which `ANNOTATIONS` are kept."""
+
+
+class ListOf(Struct, frozen=True):
+    item: Shape
+
+
+class Fields(Struct, frozen=True):
+    """A map of which these fields are kept."""
+
+    of: Mapping[str, Shape]
+
+
+Shape = Leaf | Annotations | ListOf | Fields
+
+
+def _shape(hint: Any) -> Shape:
+    """What the decoder of a type reads."""
+    args = [arg for arg in get_args(hint) if arg is not type(None)]
+    if get_origin(hint) is tuple:
+        return ListOf(_shape(args[0]))
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        hints = get_type_hints(hint)
+        fields: dict[str, Shape] = {info.encode_name: _shape(hints[info.name]) for info in msgspec.structs.fields(hint)}
+        if hint is types.ObjectMeta:
+            fields["annotations"] = Annotations()
+        return Fields(fields)
+    records = [arg for arg in args if isinstance(arg, type) and issubclass(arg, Struct)]
+    return _shape(records[0]) if records and get_origin(hint) is not dict else Leaf()
+
+
+def _under(path: Sequence[str], shape: Shape) -> Shape:
+    for part in reversed(path):
+        shape = Fields({part: shape})
+    return shape
+
+
+def _both(one: Shape, other: Shape) -> Shape:
+    """The fields of either."""
+    if not (isinstance(one, Fields) and isinstance(other, Fields)):
+        return one
+    fields = dict(one.of)
+    for name, shape in other.of.items():
+        fields[name] = _both(fields[name], shape) if name in fields else shape
+    return Fields(fields)
+
+
+def _shapes() -> dict[str, Shape]:
+    head = Fields({"apiVersion": Leaf(), "kind": Leaf(), "metadata": _shape(types.ObjectMeta)})
+    shapes = {kind: _both(head, _shape(record)) for kind, record in {**TYPED, "Node": types.Node}.items()}
+    shapes[events.KIND] = _both(head, _shape(events.EventItem))
+    for kind, path in TEMPLATE_PATHS.items():
+        template = _under(path, _shape(types.PodTemplateSpec))
+        shapes[kind] = _both(shapes.get(kind, head), template)
+    own: dict[str, Shape] = {"ordinals": Leaf(), "volumeClaimTemplates": ListOf(_shape(storage.PersistentVolumeClaim))}
+    shapes["StatefulSet"] = _both(shapes["StatefulSet"], _under(["spec"], Fields(own)))
+    return shapes
+
+
+SHAPES: Mapping[str, Shape] = _shapes()
+"""Kind to what is kept of it, for all but pods, which `PodItem` cuts."""
+_POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
+_LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])
+
+
+def cut(value: object, shape: Shape) -> object:
+    """The part of a JSON value that has a shape; what is of another type stays, for whoever reads it to refuse."""
+    match shape:
+        case Fields(of=of) if isinstance(value, dict):
+            return {key: cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
+        case ListOf(item=item) if isinstance(value, list):
+            return [cut(one, item) for one in value]
+        case Annotations() if isinstance(value, dict):
+            return {key: item for key, item in value.items() if key in ANNOTATIONS}
+        case _:
+            return value
+
+
+# --- objects
+
+
+class Slim:
+    """Collects objects as `SnapshotBuilder` does, cut, and hands them out as lines of JSON.
+
+    Of `namespaces`, if any are given, come only the objects of these, and those that are in no namespace.
+    """
+
+    def __init__(self, namespaces: Collection[str] = ()) -> None:
+        self._namespaces = frozenset(namespaces)
+        self._lines: dict[str, list[bytes]] = {}
+        self._shared_parts: dict[bytes, Raw] = {}
+        self._specs: dict[bytes, bytes] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Objects that `SnapshotBuilder.add` has accepted."""
+        try:
+            pods: list[PodItem] = batch.decode(_PODS)
+        except msgspec.ValidationError:
+            raws: list[Raw] = batch.decode(_RAWS)
+            for raw in raws:
+                self._add_one(raw)
+        else:
+            self._add_pods(pods)
+
+    def add_page(self, page: Page) -> None:
+        """As `SnapshotBuilder.add_page`."""
+        self.add(page.with_kinds())
+
+    def forget(self, kind: str) -> None:
+        """As `SnapshotBuilder.forget`."""
+        self._lines.pop(kind, None)
+
+    def count(self, kind: str | None = None) -> int:
+        """The number of objects, of a kind or in all."""
+        return sum(map(len, self._lines.values())) if kind is None else len(self._lines.get(kind, ()))
+
+    def lines(self) -> Iterator[bytes]:
+        """A JSON object each, without line ends; what is general comes first, pods last. Within a kind, in the order
+        in which they came."""
+        for kind in sorted(self._lines, key=lambda kind: (_ORDER.get(kind, 0), kind)):
+            yield from self._lines[kind]
+
+    def _add_one(self, raw: Raw) -> None:
+        head = decode(raw, OtherItem)
+        kind, group = head.kind or "", head.group
+        if kind == "Pod" and not group:
+            self._add_pods([decode(raw, PodItem)])
+        elif (kind in SHAPES and GROUPS.get(kind) == group) or (kind == events.KIND and group in events.GROUPS):
+            namespace = (head.metadata.namespace if head.metadata else None) or "default"
+            name = (head.metadata.name if head.metadata else None) or ""
+            if not self._is_wanted(kind, name if kind == "Namespace" else namespace):
+                return
+            if kind == events.KIND and decode(raw, events.EventItem).reason != events.FAILED_SCHEDULING:
+                return
+            self._put(kind, msgspec.json.encode(cut(msgspec.json.decode(raw), SHAPES[kind])))
+
+    def _is_wanted(self, kind: str, namespace: str) -> bool:
+        everywhere = kind != "Namespace" and (kind in CLUSTER_SCOPED or kind == "Node")
+        return not self._namespaces or everywhere or namespace in self._namespaces
+
+    def _put(self, kind: str, line: bytes) -> None:
+        self._lines.setdefault(kind, []).append(line)
+
+    # --- pods
+
+    def _add_pods(self, items: Iterable[PodItem]) -> None:
+        lines = self._lines.setdefault("Pod", [])
+        for item in items:
+            meta, status = item.metadata, item.status
+            if item.api_version not in ("v1", "") or not self._is_wanted("Pod", meta.namespace or "default"):
+                continue
+            metadata: dict[str, object] = {
+                "name": meta.name,
+                "generateName": meta.generate_name,
+                "namespace": meta.namespace,
+                "uid": meta.uid,
+                "labels": self._shared(meta.labels, _LABELS),
+                "ownerReferences": self._shared(meta.owner_references, _OWNERS),
+                "creationTimestamp": meta.creation_timestamp,
+                "deletionTimestamp": meta.deletion_timestamp,
+            }
+            pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}
+            pod["spec"] = self._spec(item.spec)
+            if status is not None:
+                pod["status"] = _status(status)
+            lines.append(_ENCODER.encode(pod))
+
+    def _shared(self, raw: MaybeRaw, shape: Shape) -> Raw | None:
+        """Labels, or owners: many pods have the same."""
+        if raw is UNSET:
+            return None
+        text = bytes(raw)
+        found = self._shared_parts.get(text)
+        if found is None:
+            value = msgspec.json.decode(text)
+            found = Raw(b"" if value is None else _ENCODER.encode(cut(value, shape)))
+            self._shared_parts[text] = found
+        return found if bytes(found) else None
+
+    def _spec(self, spec: Any) -> Raw:
+        """The spec's JSON; all but the node's name is cut once for each template."""
+        node_name, spec.node_name = spec.node_name, UNSET
+        if spec.volumes:
+            # names of volumes that no plugin reads are all that would be left of them
+            spec.volumes = [volume for volume in spec.volumes if volume != SlimVolume(name=volume.name)] or UNSET
+        key = _ENCODER.encode(spec)
+        text = self._specs.get(key)
+        if text is None:
+            text = self._specs[key] = _ENCODER.encode(cut(msgspec.json.decode(key), _POD_SPEC))
+        if not node_name:
+            return Raw(text)
+        head = b'{"nodeName":' + _ENCODER.encode(node_name)
+        return Raw(head + (b"}" if text == b"{}" else b"," + text[1:]))
+
+
+def _status(status: SlimPodStatus) -> dict[str, object]:
+    part = _known(
+        {
+            "phase": status.phase,
+            "startTime": status.start_time,
+            "nominatedNodeName": status.nominated_node_name,
+        }
+    )
+    rest = slim_status(status)
+    more = cut(msgspec.json.decode(rest), _POD_STATUS) if rest else None
+    if not isinstance(more, dict):
+        return part
+    if "conditions" in more:
+        more["conditions"] = _conditions(more["conditions"])
+    return {**part, **more}
+
+
+def _conditions(conditions: object) -> list[dict[str, object]]:
+    """Those that count; of their messages, what kube-scheduler said."""
+    found = [one for one in conditions if isinstance(one, dict)] if isinstance(conditions, list) else []
+    kept = [one for one in found if one.get("type") in _CONDITIONS]
+    return [one if one["type"] == "PodScheduled" else {**one, "message": ""} for one in kept]
+
+
+def _known(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value}
+
+
+_ENCODER = msgspec.json.Encoder()
+_PODS = msgspec.json.Decoder(list[PodItem])
+_RAWS = msgspec.json.Decoder(list[Raw])
+_CONDITIONS = frozenset({"PodScheduled", "DisruptionTarget", "PodResizePending"})
+_ORDER = {"Node": 1, "Pod": 2}

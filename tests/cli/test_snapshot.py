@@ -1,0 +1,262 @@
+"""`kschedx snapshot`: the file, what it says of itself, and that it answers as its cluster does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+import zstandard
+
+from kschedx.api.snapshot_header import SnapshotHeader, merged, of_annotations
+from kschedx.errors import InputError
+from kschedx.sources.live.resources import RESOURCES
+from tests.api_server import FakeApiServer, failure, kubeconfig, served
+from tests.builders import Manifest
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
+from tests.command import Ran, kschedx
+
+NAMESPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "on"}}}
+SECRET: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"key": "c2VjcmV0"}}
+CLUSTER: list[Manifest] = [NODE, POD, BIG_POD, NAMESPACE, small_pod("other-0", "10m", namespace="else")]
+
+
+def taken(ran: Ran) -> str:
+    """What a command that wrote a file told."""
+    assert (ran.code, ran.out) == (0, ""), ran.err
+    return ran.err
+
+
+def why(*arguments: str | Path) -> dict[str, Any]:
+    ran = kschedx("why", *arguments, "-o", "json")
+    assert ran.code in (0, 1), ran.err
+    document: dict[str, Any] = json.loads(ran.out)
+    return document
+
+
+# --- the file
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.yaml", "c.yml", "c.json.gz", "c.yaml.gz", "c.json.zst", "c.yaml.zst"])
+def test_every_form_holds_the_same(name: str, tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER, SECRET)
+    told = taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / name))
+    assert "1 nodes, 3 pods, 1 other objects" in told
+    content = (tmp_path / name).read_bytes()
+    if name.endswith(".gz"):
+        content = gzip.decompress(content)
+    elif name.endswith(".zst"):
+        content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
+    found = yaml.safe_load(content) if ".y" in name else json.loads(content)
+    assert json.loads(kschedx("snapshot", "-s", cluster, "-o", "-").out) == found
+    assert [item["kind"] for item in found["items"]] == ["Namespace", "Node", "Pod", "Pod", "Pod"]
+    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
+
+
+def test_yaml_is_read_by_kubectl_as_it_was_meant(tmp_path: Path) -> None:
+    odd = {
+        "a": "on",
+        "b": "1e3",
+        "c": "0x1f",
+        "d": "12:30",
+        "e": "null",
+        "f": "\x7f\u2028\x85 é",
+        "g": "~",
+        "h": "- #",
+        "i": "",
+    }
+    cluster = write(tmp_path, NODE, changed(POD, "metadata", {"name": "web-0", "namespace": "shop", "labels": odd}))
+    taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / "c.yaml"))
+    again = json.loads(kschedx("snapshot", "-s", tmp_path / "c.yaml", "-o", "-").out)
+    assert again["items"][-1]["metadata"]["labels"] == odd
+
+
+def test_the_same_cluster_gives_the_same_file(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    for name in ("a.json.gz", "b.json.gz", "a.yaml.zst", "b.yaml.zst"):
+        taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / name))
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+    assert (tmp_path / "a.yaml.zst").read_bytes() == (tmp_path / "b.yaml.zst").read_bytes()
+
+
+def test_a_file_gives_the_same_answer_under_any_name(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("a.json", "elsewhere/b.yaml.gz"):
+        taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / name))
+    first = why("shop/web-0", "-s", tmp_path / "a.json")
+    assert why("shop/web-0", "-s", tmp_path / "elsewhere/b.yaml.gz") == first
+    assert first["source"]["text"] == cluster.name
+    assert why("shop/web-0", "-s", cluster) == {**first, "source": {**first["source"], "text": str(cluster)}}
+
+
+def test_a_snapshot_of_a_snapshot_is_the_same(tmp_path: Path) -> None:
+    taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-o", tmp_path / "a.json"))
+    taken(kschedx("snapshot", "-s", tmp_path / "a.json", "-o", tmp_path / "b.json"))
+    taken(kschedx("snapshot", "-s", tmp_path / "a.json", "-o", tmp_path / "a.json"))
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_a_namespace_alone_is_named_in_every_answer(tmp_path: Path) -> None:
+    taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-n", "shop", "-o", tmp_path / "a.json"))
+    document = why("shop/web-0", "-s", tmp_path / "a.json")
+    assert document["source"]["namespaces"] == ["shop"]
+    assert document["source"]["kinds"] == {"Namespace": 1, "Node": 1, "Pod": 2}
+    (note,) = [note for note in document["notes"] if note["id"] == "other-namespaces"]
+    assert "only namespace shop is in this snapshot" in note["text"]
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize("name", ["cluster", "cluster.txt", "cluster.json.xz", "cluster.gz", ".zst"])
+def test_a_name_that_says_no_format(name: str, tmp_path: Path) -> None:
+    ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-o", name, cwd=tmp_path)
+    assert ran.code == 2
+    assert (
+        ran.err == f'error: -o: found "{name}", allowed are names in .json or .yaml, with .gz or .zst after it, and -\n'
+    )
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    (tmp_path / "folder.json").mkdir()
+    for name, reason in (("folder.json", "is a directory"), ("none/a.json", "no such file or directory")):
+        ran = kschedx("snapshot", "-s", cluster, "-o", name, cwd=tmp_path)
+        assert (ran.code, ran.err) == (2, f"error: {name}: cannot be written: {reason}\n")
+
+
+def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, old = write(tmp_path, *CLUSTER), tmp_path / "a.json"
+    old.write_text("old")
+    before = sorted(tmp_path.iterdir())
+
+    def fails(*_: object) -> Iterator[bytes]:
+        yield b"new"
+        raise InputError("midway")
+
+    monkeypatch.setattr("kschedx.cli.snapshot._json", fails)
+    assert kschedx("snapshot", "-s", cluster, "-o", old).code == 2
+    assert (old.read_text(), sorted(tmp_path.iterdir())) == ("old", before)
+
+
+def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
+    ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-n", "shpo", "-o", "-")
+    assert (ran.code, ran.err) == (2, 'error: -n: there is no namespace "shpo" (did you mean "shop"?)\n')
+
+
+# --- a live cluster
+
+
+@pytest.fixture
+def api() -> FakeApiServer:
+    found = FakeApiServer(CLUSTER)
+    found.page_size = 2
+    return found
+
+
+@pytest.fixture
+def config(api: FakeApiServer, tmp_path: Path) -> Iterator[Path]:
+    with served(api) as url:
+        yield kubeconfig(tmp_path, url)
+
+
+def test_the_live_answer_and_the_files_are_the_same_document(config: Path, tmp_path: Path) -> None:
+    for name in ("a.json", "a.yaml.gz"):
+        taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / name))
+    for pod in ("shop/web-0", "shop/big-0"):
+        live = why(pod, "--kubeconfig", config)
+        assert why(pod, "-s", tmp_path / "a.json") == live
+        assert why(pod, "-s", tmp_path / "a.yaml.gz") == live
+
+
+def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+    api.fail("/services", failure(403, "no"), forever=True)
+    api.fail("/podgroups", failure(404, "no"), forever=True)
+    told = taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
+    assert "not in it: services (forbidden)\n" in told
+    live = why("shop/big-0", "--kubeconfig", config)
+    assert why("shop/big-0", "-s", tmp_path / "a.json") == live
+    assert live["source"]["missing"] == {"PodGroup": "absent", "Service": "forbidden"}
+    assert live["source"]["serverVersion"] == "v1.36.2"
+
+
+def test_the_header(api: FakeApiServer, config: Path) -> None:
+    api.fail("/services", failure(403, "no"), forever=True)
+    head = json.loads(kschedx("snapshot", "--kubeconfig", config, "-o", "-").out)["metadata"]["annotations"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", head.pop("kschedx.dev/taken"))
+    assert re.fullmatch(r"context \w+ \(http://127\.0\.0\.1:\d+\)", head.pop("kschedx.dev/source"))
+    counts = {"Namespace": 1, "Node": 1, "Pod": 3}
+    kinds = sorted({resource.kind for resource in RESOURCES} - {"Service"})
+    assert head == {
+        "kschedx.dev/snapshot": "v1",
+        "kschedx.dev/server-version": "v1.36.2",
+        "kschedx.dev/kinds": ",".join(f"{kind}={counts.get(kind, 0)}" for kind in kinds),
+        "kschedx.dev/missing": "Service=forbidden",
+    }
+
+
+def test_of_a_namespace_nothing_else_is_asked_for(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+    taken(kschedx("snapshot", "--kubeconfig", config, "-n", "shop", "-o", tmp_path / "a.json"))
+    asked = {request.path for request in api.requests}
+    assert {"/api/v1/namespaces/shop/pods", "/api/v1/nodes", "/apis/apps/v1/namespaces/shop/replicasets"} <= asked
+    assert not {"/api/v1/pods", "/apis/apps/v1/replicasets"} & asked
+    (namespaces,) = [request for request in api.requests if request.path == "/api/v1/namespaces"]
+    assert namespaces.query["fieldSelector"] == "metadata.name=shop"
+    assert {request.method for request in api.requests} == {"GET"}
+
+
+def test_a_list_that_expired_midway_is_in_the_file_once(api: FakeApiServer, config: Path) -> None:
+    whole = json.loads(kschedx("snapshot", "--kubeconfig", config, "-o", "-").out)["items"]
+    expired = iter([None, failure(410, "gone")])
+    api.faults.append(lambda request: next(expired, None) if request.path == "/api/v1/pods" else None)
+    assert json.loads(kschedx("snapshot", "--kubeconfig", config, "-o", "-").out)["items"] == whole
+
+
+# --- headers
+
+
+def test_a_header_says_the_same_when_it_is_read() -> None:
+    header = SnapshotHeader(
+        taken="2026-11-21T20:00:00Z",
+        source="context a=b, prod (https://x)",
+        server_version="v1.36.2",
+        complete={"Node": 3, "Pod": 0},
+        missing={"Service": "forbidden"},
+        namespaces=("a", "b"),
+        anonymized=True,
+    )
+    assert of_annotations(header.annotations()) == header
+    assert of_annotations(SnapshotHeader().annotations()) == SnapshotHeader()
+    assert of_annotations({"other": "x"}) is None
+
+
+@pytest.mark.parametrize("text", ["Node", "Node=", "=3", "Node=x,Pod=-1", "Node=٣", ",,,", "Node=3=4"])
+def test_a_header_that_nobody_wrote_is_harmless(text: str) -> None:
+    found = of_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text})
+    assert found == SnapshotHeader()
+
+
+def test_a_later_format_is_refused(tmp_path: Path) -> None:
+    cluster = tmp_path / "a.json"
+    metadata = {"annotations": {"kschedx.dev/snapshot": "v2"}}
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": CLUSTER}))
+    ran = kschedx("why", "shop/web-0", "-s", cluster)
+    assert ran.code == 2
+    assert 'a snapshot of the format "v2", this kschedx reads "v1" (a newer kschedx has written it)' in ran.err
+
+
+def test_several_headers_together() -> None:
+    one = SnapshotHeader(taken="2026-11-21T20:00:00Z", source="a", complete={"Pod": 1}, missing={"Node": "forbidden"})
+    other = SnapshotHeader(
+        taken="2026-11-20T20:00:00Z", source="b", complete={"Node": 2}, missing={"Service": "absent"}
+    )
+    assert merged([one, other]) == SnapshotHeader(
+        taken="2026-11-20T20:00:00Z", source="a, b", complete={"Node": 2, "Pod": 1}, missing={"Service": "absent"}
+    )
+    assert merged([]) == SnapshotHeader()

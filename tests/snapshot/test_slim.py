@@ -1,0 +1,212 @@
+"""What is left of objects in a snapshot: all that decides, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import kschedx
+from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.errors import KschedxError
+from kschedx.snapshot.kinds import GROUPS
+from kschedx.snapshot.slim import ANNOTATIONS, SHAPES, Slim
+from kschedx.sources.batch import from_objects
+from kschedx.sources.files import read
+from tests.builders import Manifest, node, pod
+from tests.conformance.decisions import Case, cases
+from tests.golden.stories import STORIES, Story
+from tests.laws.clusters import TARGET, Cluster, clusters
+
+
+def slim(objects: Iterable[Manifest], namespaces: Iterable[str] = ()) -> list[dict[str, Any]]:
+    keep = Slim(frozenset(namespaces))
+    keep.add(from_objects(list(objects)))
+    return [json.loads(line) for line in keep.lines()]
+
+
+def explained(objects: Iterable[Mapping[str, object]], target: Any, **options: Any) -> dict[str, Any]:
+    if isinstance(target, dict) and target["kind"] in TEMPLATE_PATHS:
+        target = pod_from_workload(target)
+    document: dict[str, Any] = kschedx.explain(kschedx.Snapshot.from_objects(objects), target, **options).to_dict()
+    return document
+
+
+# --- all that decides
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_a_story_is_the_same(story: Story) -> None:
+    objects = [item for batch in read(str(story.cluster)) for item in json.loads(bytes(batch.items))]
+    told = {"config": story.configuration}
+    assert explained(slim(objects), story.manifest, **told) == explained(objects, story.manifest, **told)
+
+
+@given(clusters())
+def test_a_cluster_by_chance_is_the_same(cluster: Cluster) -> None:
+    assert explained(slim(cluster.objects), TARGET) == explained(cluster.objects, TARGET)
+
+
+@pytest.mark.parametrize("case", cases()[::9], ids=lambda case: case.name)
+def test_a_recorded_decision_is_the_same(case: Case) -> None:
+    record = case.record
+    options = {"config": record["config"], "feature_gates": record.get("featureGates")}
+    try:
+        whole = explained(record["objects"], record["pod"], **options)
+    except KschedxError as error:
+        with pytest.raises(type(error)):
+            explained(slim(record["objects"]), record["pod"], **options)
+    else:
+        assert explained(slim(record["objects"]), record["pod"], **options) == whole
+
+
+def test_a_workload_makes_the_same_pod() -> None:
+    template = {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "main", "image": "app:v1", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+    claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    for kind, path in TEMPLATE_PATHS.items():
+        spec: Any = {
+            "selector": {"app": "a"} if kind == "ReplicationController" else {"matchLabels": {"app": "a"}},
+            "ordinals": {"start": 3},
+            "volumeClaimTemplates": [claim],
+        }
+        inner = spec
+        for part in path[1:-1]:
+            inner = inner.setdefault(part, {})
+        inner["template"] = template
+        group = f"{GROUPS[kind]}/v1".removeprefix("/")
+        made = {"apiVersion": group, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
+        (one,) = slim([made])
+        assert explained([node("n"), one], one) == explained([node("n"), made], made), kind
+
+
+# --- and nothing else
+
+CANARY = "canary"
+
+
+def hidden(kind: str) -> Manifest:
+    """An object that holds the canary wherever scheduling does not look."""
+    metadata = {
+        "name": "one",
+        "namespace": "default",
+        "uid": "1",
+        "managedFields": [{"manager": CANARY}],
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": CANARY,
+            next(iter(sorted(ANNOTATIONS))): "x",
+        },
+        "selfLink": CANARY,
+        "finalizers": [CANARY],
+    }
+    container = {
+        "name": "main",
+        "image": "app:v1",
+        "command": [CANARY],
+        "args": [CANARY],
+        "env": [{"name": CANARY, "value": CANARY}],
+        "envFrom": [{"secretRef": {"name": CANARY}}],
+        "livenessProbe": {"httpGet": {"path": CANARY}},
+        "workingDir": CANARY,
+        "ports": [{"containerPort": 1, CANARY: CANARY}],
+    }
+    spec = {
+        "containers": [container],
+        "initContainers": [container],
+        "ephemeralContainers": [container],
+        "serviceAccountName": CANARY,
+        "imagePullSecrets": [{"name": CANARY}],
+        "hostAliases": [{"ip": CANARY}],
+        "volumes": [
+            {"name": "v", "secret": {"secretName": CANARY}},
+            {"name": "w", "csi": {"volumeAttributes": {CANARY: CANARY}}},
+        ],
+        "template": {"metadata": metadata, "spec": {"containers": [container]}},
+        "data": CANARY,
+    }
+    status = {
+        "phase": "Pending",
+        "podIP": CANARY,
+        "message": CANARY,
+        "conditions": [{"type": "Ready", "message": CANARY}, {"type": "DisruptionTarget", CANARY: CANARY}],
+        "containerStatuses": [{"name": "main", "state": {"waiting": {"message": CANARY}}}],
+    }
+    group = f"{GROUPS[kind]}/v1".removeprefix("/")
+    return {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec, "status": status, CANARY: CANARY}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_what_scheduling_does_not_read_is_not_written(kind: str) -> None:
+    (one,) = slim([hidden(kind)])
+    assert CANARY not in json.dumps(one)
+    assert one["kind"] == kind
+    assert one["metadata"]["name"] == "one"
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount", "Endpoints"])
+def test_other_kinds_are_not_written(kind: str) -> None:
+    assert slim([{"apiVersion": "v1", "kind": kind, "metadata": {"name": "one"}, "data": {"a": CANARY}}]) == []
+
+
+def test_a_kind_of_another_group_is_not_written() -> None:
+    assert slim([{"apiVersion": "example.com/v1", "kind": "Node", "metadata": {"name": "one"}}]) == []
+    assert slim([{"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "one"}}]) == []
+
+
+def test_of_events_only_the_schedulers_refusals_are_written() -> None:
+    def event(reason: str) -> Manifest:
+        about = {"kind": "Pod", "namespace": "default", "name": "web-0"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": reason},
+            "reason": reason,
+            "involvedObject": about,
+        }
+
+    assert [one["reason"] for one in slim([event("Pulled"), event("FailedScheduling"), event("BackOff")])] == [
+        "FailedScheduling"
+    ]
+
+
+def test_every_kind_that_is_read_has_a_shape() -> None:
+    assert SHAPES.keys() | {"Pod"} == GROUPS.keys() | {"Event"}
+
+
+# --- which, and in which order
+
+
+def test_a_namespace_alone() -> None:
+    everything: list[Manifest] = [
+        node("n"),
+        pod("here", namespace="shop"),
+        pod("there", namespace="other"),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "other"}},
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}},
+    ]
+    assert [one["metadata"]["name"] for one in slim(everything, ["shop"])] == ["shop", "disk", "n", "here"]
+
+
+def test_what_is_general_comes_first_and_each_kind_in_its_order() -> None:
+    objects: list[Manifest] = [
+        pod("b"),
+        node("2"),
+        pod("a"),
+        node("1"),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "z"}},
+    ]
+    assert [one["metadata"]["name"] for one in slim(objects)] == ["z", "2", "1", "b", "a"]
+
+
+def test_a_kind_is_forgotten() -> None:
+    keep = Slim()
+    keep.add(from_objects([node("n"), pod("a")]))
+    keep.forget("Pod")
+    assert (keep.count(), keep.count("Pod"), keep.count("Node")) == (1, 0, 1)
