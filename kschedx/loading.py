@@ -31,9 +31,9 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None)
 
     A file of `kschedx snapshot` is named as it names itself, so that it gives the same answers under any name.
 
-    `check` refuses what the library puts up with: unfinished pods on nodes that are not there and, in objects that no
-    API server has stored yet (without a creation timestamp), amounts, selectors and operators that none would take.
-    Raises `InputError` with the place.
+    `check` refuses what the library puts up with: unfinished pods on nodes that are not there, unless a snapshot says
+    that it holds all nodes, or none; and, in objects that no API server has stored yet (without a creation timestamp),
+    amounts, selectors and operators that none would take. Raises `InputError` with the place.
     """
     builder, names = SnapshotBuilder(), []
     with _no_collection():
@@ -47,7 +47,8 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None)
         snapshot = builder.finish(", ".join(names))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
     if check:
-        if snapshot.orphans:
+        source = snapshot.source
+        if snapshot.orphans and "Node" not in source.missing and "Node" not in source.complete:
             _refuse_orphan(builder, snapshot)
         _refuse_written_nodes(builder, snapshot)
         _refuse_written_pods(builder, snapshot)

@@ -186,6 +186,21 @@ def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: P
     assert live["source"]["serverVersion"] == "v1.36.2"
 
 
+@pytest.mark.parametrize("without", ["nodes", "pods"])
+def test_without_nodes_or_pods_nothing_is_said(without: str, api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+    api.fail(f"/{without}", failure(403, "no"), forever=True)
+    taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
+    live = kschedx("why", "shop/web-0", "--kubeconfig", config)
+    assert live.code == 3
+    assert kschedx("why", "shop/web-0", "-s", tmp_path / "a.json") == live
+
+
+def test_a_pod_on_a_node_that_has_just_gone(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+    api.replace([*CLUSTER, changed(small_pod("left", "10m"), "spec", {"nodeName": "gone", "containers": []})])
+    taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
+    assert why("shop/big-0", "-s", tmp_path / "a.json") == why("shop/big-0", "--kubeconfig", config)
+
+
 def test_the_header(api: FakeApiServer, config: Path) -> None:
     api.fail("/services", failure(403, "no"), forever=True)
     head = json.loads(kschedx("snapshot", "--kubeconfig", config, "-o", "-").out)["metadata"]["annotations"]
