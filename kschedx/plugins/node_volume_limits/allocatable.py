@@ -1,30 +1,15 @@
 """Limits that nodes have among their allocatable resources, as `attachable-volumes-*`: until 1.31.
 
-Upstream: volumeLimits in nodevolumelimits/utils.go, pkg/volume/util/attach_limit.go.
+Upstream: volumeLimits in nodevolumelimits/utils.go.
 """
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
+from kschedx.api.attach_limits import PREFIX
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
-
-PREFIX = "attachable-volumes-"
-_CSI_PREFIX = f"{PREFIX}csi-"
-_LONGEST = 63
-"""The length that a resource's name must stay below."""
-
-
-def csi_limit_key(driver: str) -> str:
-    """The resource that limits a CSI driver's volumes; a long name is cut and made distinct by its hash."""
-    key = f"{_CSI_PREFIX}{driver}"
-    if len(key.encode()) < _LONGEST:
-        return key
-    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
-    return f"{_CSI_PREFIX}{driver[:23]}{digest[:16]}"
 
 
 def allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
+from kschedx.api.attach_limits import csi_limit_key
 from kschedx.api.storage import CSINode
 from kschedx.api.types import Pod
 from kschedx.findings import (
@@ -22,7 +23,7 @@ from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilter
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.csi_migration import migrated_plugins
-from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit, csi_limit_key, limits_any_volume
+from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit, limits_any_volume
 from kschedx.plugins.node_volume_limits.attached import (
     Attachable,
     Attached,

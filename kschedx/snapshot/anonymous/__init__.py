@@ -1,0 +1,48 @@
+"""A cluster with its names, labels and images replaced, in which kube-scheduler decides the same.
+
+A name is replaced word by word, everywhere alike: the claim `web-0-data` of the pod `web-0` and its volume `data`
+stays one, the image `team/app` stays that of the nodes that hold it, and two zones of a region still look it. Words of
+Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept, checked
+or left out (`fields`). Equal input gives equal output; nothing is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kschedx.snapshot.anonymous.book import Book
+from kschedx.snapshot.anonymous.collecting import Collected
+from kschedx.snapshot.anonymous.fields import Json, change_object
+
+
+class Anonymous:
+    """What replaces what, for the names in some objects."""
+
+    def __init__(self, objects: Iterable[Mapping[str, object]]) -> None:
+        """`objects` are manifests, and may be the items of an iterator."""
+        collected = Collected()
+        for item in objects:
+            change_object(item, collected)
+        self._book = Book(collected)
+
+    def replaced(self, item: Mapping[str, object]) -> Json | None:
+        """One of the objects; None for one of a kind that scheduling does not read, which is left out."""
+        return change_object(item, self._book)
+
+    def name(self, text: str) -> str:
+        """What a name, or `namespace/name`, is called now. Raises KeyError for one that is in none of the objects."""
+        return self._book.name(text) if text in self._book else "/".join(map(self._book.name, text.split("/")))
+
+    def text(self, text: str) -> str:
+        """What is said about the cluster, such as an event's text, with the names in it replaced."""
+        return self._book.message(text)
+
+    def mapping(self) -> dict[str, str]:
+        """Words, addresses and long names to what replaced them, sorted; uids, which tell nothing, are not in it."""
+        return self._book.mapping()
+
+
+def anonymize(objects: Sequence[Mapping[str, object]]) -> list[Json]:
+    """The objects, in their order, with everything replaced that could tell whose they are."""
+    anonymous = Anonymous(objects)
+    return [found for item in objects if (found := anonymous.replaced(item)) is not None]

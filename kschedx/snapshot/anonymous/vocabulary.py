@@ -1,0 +1,108 @@
+"""The words that stay in an anonymized cluster: Kubernetes' own, and public ones that a rule reads by name.
+
+A name is replaced word by word, so it stays where all of its words are in here. No decision may depend on a word that
+is not: the tests hold every recorded decision against it.
+"""
+
+from __future__ import annotations
+
+import re
+
+WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
+"""What a name consists of, between `-`, `.`, `/`, `_`, `:` and whatever else is neither letter nor digit."""
+
+_LABELS = """
+kubernetes.io/hostname kubernetes.io/os kubernetes.io/arch beta.kubernetes.io/os beta.kubernetes.io/arch
+linux windows amd64 arm64 arm ppc64le s390x
+topology.kubernetes.io/zone topology.kubernetes.io/region
+failure-domain.beta.kubernetes.io/zone failure-domain.beta.kubernetes.io/region
+node.kubernetes.io/instance-type beta.kubernetes.io/instance-type
+node-role.kubernetes.io/control-plane node-role.kubernetes.io/master kubernetes.io/metadata.name metadata.name
+app.kubernetes.io/name app.kubernetes.io/instance app.kubernetes.io/component app.kubernetes.io/part-of
+app.kubernetes.io/version app.kubernetes.io/managed-by app k8s-app
+pod-template-hash controller-revision-hash pod-template-generation statefulset.kubernetes.io/pod-name
+apps.kubernetes.io/pod-index batch.kubernetes.io/job-name batch.kubernetes.io/job-completion-index
+batch.kubernetes.io/controller-uid
+k8s.io
+"""
+
+_TAINTS = """
+node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable
+node.kubernetes.io/memory-pressure node.kubernetes.io/disk-pressure node.kubernetes.io/pid-pressure
+node.kubernetes.io/network-unavailable node.kubernetes.io/out-of-service node.kubernetes.io/out-of-disk
+node.cloudprovider.kubernetes.io/uninitialized node.cloudprovider.kubernetes.io/shutdown
+node-restriction.kubernetes.io
+ToBeDeletedByClusterAutoscaler DeletionCandidateOfClusterAutoscaler
+"""
+
+_NAMES = """
+default kube-system kube-public kube-node-lease system-cluster-critical system-node-critical default-scheduler
+latest sha256 true false yes no
+"""
+
+_RESOURCES = """
+cpu memory ephemeral-storage storage pods requests.storage hugepages
+nvidia.com/gpu amd.com/gpu gpu.intel.com alpha.kubernetes.io/nvidia-gpu
+attachable-volumes-aws-ebs attachable-volumes-gce-pd attachable-volumes-azure-disk attachable-volumes-cinder
+attachable-volumes-csi
+limits.cpu configmaps persistentvolumeclaims replicationcontrollers resourcequotas secrets services
+services.loadbalancers services.nodeports pod.alpha.kubernetes.io/opaque-int-resource deviceclass.resource.kubernetes.io
+"""
+
+_STORAGE = """
+kubernetes.io/no-provisioner kubernetes.io/gce-pd kubernetes.io/aws-ebs kubernetes.io/cinder kubernetes.io/azure-disk
+kubernetes.io/azure-file kubernetes.io/portworx-volume kubernetes.io/vsphere-volume
+pd.csi.storage.gke.io ebs.csi.aws.com cinder.csi.openstack.org disk.csi.azure.com file.csi.azure.com pxd.portworx.com
+csi.vsphere.vmware.com efs.csi.aws.com filestore.csi.storage.gke.io rbd.csi.ceph.com cephfs.csi.ceph.com
+topology.gke.io/zone topology.ebs.csi.aws.com/zone topology.cinder.csi.openstack.org/zone
+topology.disk.csi.azure.com/zone
+projects/UNSPECIFIED/zones/regions/disks aws://vol
+Managed managed Dedicated dedicated Shared shared
+"""
+"""Translated volumes are compared with others by handles that are put together from these."""
+
+_VALUES = """
+In NotIn Exists DoesNotExist Gt Lt Equal
+NoSchedule PreferNoSchedule NoExecute
+TCP UDP SCTP
+Always OnFailure Never PreemptLowerPriority RestartAllContainers Restart
+DoNotSchedule ScheduleAnyway Honor Ignore
+Pending Running Succeeded Failed Unknown Bound Available Released Lost
+True False PodScheduled PodResizePending PodResizeInProgress Infeasible Deferred DisruptionTarget PreemptionByScheduler
+Ready MemoryPressure DiskPressure PIDPressure NetworkUnavailable OutOfDisk
+Unschedulable SchedulingGated SchedulerError FailedScheduling
+Filesystem Block ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod Immediate WaitForFirstConsumer
+Container
+ExtendWebSocketsToKubelet InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingInitContainers
+RestartAllContainersOnContainerExits UserNamespacesHostNetworkSupport
+"""
+"""Of fields that take one of a few: operators, effects, phases, conditions, features that kube-scheduler knows."""
+
+_KINDS = """
+Pod Node ReplicaSet ReplicationController StatefulSet DaemonSet Deployment Job CronJob PersistentVolumeClaim PodGroup
+v1 v1beta1 apps/v1 batch/v1 policy/v1 scheduling.k8s.io
+"""
+
+_MESSAGES = """
+0 nodes are available: Insufficient cpu, Too many pods. node(s) were unschedulable, had untolerated taint {}, that the
+pod didn't tolerate, taints. didn't match the requested node name, hostname, ports. node selector. Pod's node
+affinity/selector. scheduler-enforced. pod affinity terms conflict. didn't satisfy plugin(s) [NodeAffinity]
+simultaneously. node is filtered out by the prefilter result. required features; declared features check failed -
+unsatisfied requirements. didn't have free ports for. had memory pressure, disk pressure, pid pressure, unavailable
+network, unknown conditions, not ready, out of disk space. pod topology spread constraints (missing required label).
+pod affinity rules, anti-affinity rules; existing pods. PersistentVolume's. had volume node affinity conflict. find
+available persistent volumes to bind. did not have enough free storage. unavailable due to one or more pvc(s) bound to
+non-existent pv(s). pod has unbound immediate PersistentVolumeClaims (repeated times). PersistentVolumeClaim is not
+bound. persistentvolumeclaim persistentvolume not found. waiting for ephemeral volume controller to create the. is
+being deleted. PVC was not created for (pod is not owner). had no available volume zone. had no pv name and
+storageClass storageclass name. with the access mode already in-use by another using same. exceed max volume count. CSI
+driver is not installed on. no new claims to deallocate. still not schedulable. cannot allocate all claims. waiting for
+scheduling gates. preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No
+preemption victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had
+"""
+"""kube-scheduler's texts are replaced word by word too: what is not a name in them must stay."""
+
+VOCABULARY: frozenset[str] = frozenset(
+    WORD.findall(" ".join((_LABELS, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _KINDS, _MESSAGES)))
+) | frozenset("0123456789")
+"""Numbers of one digit tell nothing, and a StatefulSet's first pod is number 0."""

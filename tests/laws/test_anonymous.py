@@ -1,0 +1,161 @@
+"""An anonymized cluster is decided as the cluster itself: in every verdict, score, victim and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kschedx
+from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.snapshot.anonymous import Anonymous, anonymize
+from kschedx.sources.files import read
+from tests.builders import Manifest
+from tests.command import ROOT
+from tests.conformance.decisions import Case, cases
+from tests.conformance.test_recorded_decisions import claims_devices
+from tests.golden.stories import STORIES, Story
+from tests.laws.clusters import TARGET, Cluster, clusters
+
+DECISION = ("outcome", "bestNodes", "message", "preEnqueue", "preFilter", "filter", "score", "postFilter")
+AS_WRITTEN = {"reason", "creationTimestamp", "kubeletVersion"}
+"""Keys of values that are no names, though they may read like some."""
+
+
+def objects_of(path: str) -> list[Manifest]:
+    decoder = msgspec.json.Decoder(list[Manifest])
+    return [item for batch in read(path) for item in batch.decode(decoder)]
+
+
+def replaced(anonymous: Anonymous, item: Mapping[str, object]) -> Manifest:
+    found = anonymous.replaced(item)
+    assert found is not None
+    return found
+
+
+def new_text(anonymous: Anonymous, text: str) -> set[str]:
+    """What may stand for a text: a number is replaced where it is the value of a label, and counts where it is not."""
+    found = {anonymous.text(text)}
+    with suppress(KeyError):
+        found.add(anonymous.name(text))
+    return found
+
+
+def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") -> Iterator[str]:
+    """Where the document about the anonymized cluster is not the other one with its names replaced."""
+    match ours:
+        case dict():
+            keys = [key if key in theirs else anonymous.text(key) for key in ours]
+            if keys != list(theirs):
+                yield f"{path}: {keys} != {list(theirs)}"
+                return
+            for key, new in zip(ours, keys, strict=True):
+                if key not in AS_WRITTEN or ours[key] != theirs[new]:
+                    yield from differences(ours[key], theirs[new], anonymous, f"{path}/{key}")
+        case list():
+            if len(ours) != len(theirs):
+                yield f"{path}: {len(ours)} items, not {len(theirs)}"
+                return
+            for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+                yield from differences(one, other, anonymous, f"{path}/{index}")
+        case str():
+            if ours != "<none>" and theirs not in new_text(anonymous, ours):
+                yield f"{path}: {ours!r} became {theirs!r}, not {anonymous.text(ours)!r}"
+        case _:
+            if ours != theirs:
+                yield f"{path}: {ours!r} became {theirs!r}"
+
+
+def check(anonymous: Anonymous, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    found = [line for part in DECISION for line in differences(ours[part], theirs[part], anonymous, part)]
+    assert not found, "\n".join(found)
+
+
+def changes(document: Mapping[str, Any]) -> list[Any]:
+    """What each fix changes; titles are prose."""
+    return [fix["changes"] for fix in document["fixes"]]
+
+
+# --- stories
+
+
+def as_pod(manifest: Manifest) -> Manifest:
+    return pod_from_workload(manifest) if manifest["kind"] in TEMPLATE_PATHS else manifest
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_a_story_stays_the_same(story: Story) -> None:
+    cluster = objects_of(str(ROOT / story.cluster))
+    anonymous = Anonymous([*cluster, story.manifest])
+    new_cluster = [replaced(anonymous, item) for item in cluster]
+    new_manifest = replaced(anonymous, story.manifest)
+
+    def explained(objects: Sequence[Manifest], manifest: Manifest) -> dict[str, Any]:
+        snapshot = kschedx.Snapshot.from_objects(objects)
+        return kschedx.explain(snapshot, as_pod(manifest), config=story.configuration).to_dict()
+
+    ours, theirs = explained(cluster, story.manifest), explained(new_cluster, new_manifest)
+    check(anonymous, ours, theirs)
+    assert ours["kubernetesVersion"] == theirs["kubernetesVersion"]
+    assert [note["id"] for note in ours["notes"]] == [note["id"] for note in theirs["notes"]]
+    if story.name != "label-typo":  # whether a label looks like a misspelling of another is lost with its letters
+        assert not list(differences(changes(ours), changes(theirs), anonymous))
+
+
+# --- recorded decisions
+
+
+def new_configuration(anonymous: Anonymous, value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: new_configuration(anonymous, item) for key, item in value.items()}
+        case list():
+            return [new_configuration(anonymous, item) for item in value]
+        case str():
+            return anonymous.text(value)
+        case _:
+            return value
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases() if not claims_devices(case)][::6], ids=lambda case: case.name
+)
+def test_a_recorded_decision_stays_the_same(case: Case) -> None:
+    objects, name = case.record["objects"], case.record["pod"]
+    config, gates = case.record["config"], case.record.get("featureGates")
+    anonymous = Anonymous(objects)
+    new_objects = [replaced(anonymous, item) for item in objects]
+    new_config = new_configuration(anonymous, config)
+
+    before, after = kschedx.Snapshot.from_objects(objects), kschedx.Snapshot.from_objects(new_objects)
+    ours = kschedx.explain(before, name, config=config, feature_gates=gates).to_dict()
+    theirs = kschedx.explain(after, anonymous.name(name), config=new_config, feature_gates=gates).to_dict()
+    check(anonymous, ours, theirs)
+
+
+# --- clusters by chance
+
+
+@settings(max_examples=60)
+@given(clusters(), st.sampled_from(["1.5", "1.13", "1.26", "1.30", "1.36"]))
+def test_every_release_decides_the_same(cluster: Cluster, version: str) -> None:
+    anonymous = Anonymous(cluster.objects)
+    new_objects = [replaced(anonymous, item) for item in cluster.objects]
+
+    before, after = kschedx.Snapshot.from_objects(cluster.objects), kschedx.Snapshot.from_objects(new_objects)
+    ours = kschedx.explain(before, TARGET, kube_version=version).to_dict()
+    theirs = kschedx.explain(after, anonymous.name(TARGET), kube_version=version).to_dict()
+    check(anonymous, ours, theirs)
+    assert not list(differences(changes(ours), changes(theirs), anonymous))
+
+
+@given(clusters(), st.data())
+def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(cluster.objects))
+    found = {msgspec.json.encode(item) for item in anonymize(cluster.objects)}
+    assert {msgspec.json.encode(item) for item in anonymize(shuffled)} == found

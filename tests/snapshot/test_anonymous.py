@@ -1,0 +1,321 @@
+"""Nothing that could tell whose cluster it is gets through, and what belongs together stays together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from kschedx.api import storage, types
+from kschedx.api.attach_limits import csi_limit_key
+from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
+from kschedx.api.selectors import NodeSelectorRequirement
+from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.snapshot.anonymous import Anonymous, anonymize
+from kschedx.snapshot.anonymous.fields import ANNOTATIONS, RECORDS
+from kschedx.snapshot.anonymous.tokens import tokens
+from kschedx.snapshot.anonymous.vocabulary import VOCABULARY, WORD
+from kschedx.snapshot.build import TYPED
+from kschedx.snapshot.events import KIND, EventItem
+from kschedx.snapshot.kinds import GROUPS
+from tests.builders import Manifest, node, pod
+
+# --- nothing gets through
+
+KEPT = {"schedulerName", "reportingComponent", "reportingController", "component"}
+"""The names of schedulers."""
+
+
+def filled(kind: inspect.Type, text: str) -> Any:
+    """A value of a type with a text wherever there is room for one."""
+    match kind:
+        case inspect.StructType(fields=fields):
+            return {field.encode_name: filled(field.type, text) for field in fields} | {"unread": text, text: text}
+        case inspect.VarTupleType(item_type=item):
+            return [filled(item, text)]
+        case inspect.DictType():
+            return {f"{text}/{text}": text, **dict.fromkeys(ANNOTATIONS, text)}
+        case inspect.UnionType(types=parts):
+            return filled(next(part for part in parts if not isinstance(part, inspect.NoneType)), text)
+        case inspect.StrType():
+            return text
+        case inspect.BoolType():
+            return True
+        case _:
+            return 1
+
+
+def objects_full_of(text: str) -> Iterator[Manifest]:
+    records: dict[str, type[Any]] = {**TYPED, "Pod": types.Pod, "Node": types.Node, KIND: EventItem}
+    for kind in RECORDS:
+        group = GROUPS.get(kind, "")
+        item: dict[str, Any] = {"metadata": filled(inspect.type_info(types.ObjectMeta), text), "unread": text}
+        if kind in records:
+            item |= filled(inspect.type_info(records[kind]), text)
+        template: Any = filled(inspect.type_info(types.PodTemplateSpec), text)
+        for part in reversed(TEMPLATE_PATHS.get(kind, ())):
+            template = {part: template, text: text}
+        if kind in TEMPLATE_PATHS:
+            item["spec"] = item.get("spec", {}) | template["spec"]
+        if kind == "StatefulSet":
+            claim = filled(inspect.type_info(storage.PersistentVolumeClaim), text)
+            item["spec"] |= {"volumeClaimTemplates": [claim], "ordinals": {"start": text}}
+        yield {**item, "apiVersion": f"{group}/v1" if group else "v1", "kind": kind}
+
+
+def paths_to(text: str, value: object, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if text in key:
+                yield f"{path}.{key}"
+            yield from paths_to(text, item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from paths_to(text, item, path)
+    elif text in str(value).lower():
+        yield path
+
+
+@pytest.mark.parametrize("written", ["canary", "a.canary-1", "registry.canary/x:1", "canary__canary", "Canary9"])
+def test_no_field_lets_a_name_through(written: str) -> None:
+    objects = list(objects_full_of(written))
+    assert {str(item["kind"]) for item in objects} == set(RECORDS)
+    found = anonymize(objects)
+    assert len(found) == len(objects)
+    through = {path for item in found for path in paths_to("canary", item)}
+    assert {path.rpartition(".")[2] for path in through} == KEPT
+
+
+def test_every_value_is_looked_at() -> None:
+    """The test above would see nothing if its objects were empty after all."""
+    anonymous = Anonymous(list(objects_full_of("canary")))
+    found = map(anonymous.replaced, objects_full_of("canary"))
+    paths = {path for item in found if item for path in paths_to(anonymous.name("canary"), item, str(item["kind"]))}
+    assert "Pod.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaces" in paths
+    assert "CronJob.spec.jobTemplate.spec.template.spec.containers.image" in paths
+    assert "PersistentVolume.spec.csi.volumeHandle" in paths
+
+
+def test_what_is_written_in_an_annotation_is_replaced_too() -> None:
+    written = {
+        "scheduler.alpha.kubernetes.io/node-selector": " canary = canary, disk=canary",
+        "scheduler.alpha.kubernetes.io/defaultTolerations": '[{"key":"canary","operator":"Exists","other":"canary"}]',
+        "example.com/owner": "canary",
+    }
+    metadata = {"name": "shop", "annotations": written}
+    [found] = anonymize([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
+    assert found["metadata"] == {
+        "name": "e1",
+        "annotations": {
+            "scheduler.alpha.kubernetes.io/node-selector": "a1=a1,disk=a1",
+            "scheduler.alpha.kubernetes.io/defaultTolerations": '[{"key":"a1","operator":"Exists"}]',
+        },
+    }
+
+
+def test_kinds_that_scheduling_does_not_read_are_left_out() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}}
+    foreign = {"apiVersion": "acme.example/v1", "kind": "Pod", "metadata": {"name": "canary"}}
+    strange = {"apiVersion": "canary", "kind": "Pod", "metadata": {"name": "canary"}}
+    assert anonymize([secret, foreign, strange, {"kind": "Pod"}, {}]) == []
+
+
+def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced() -> None:
+    told = "0/12 nodes are available: 12 node(s) had untolerated taint {acme/team: red}, 3 Insufficient acme.io/fpga."
+    conditions = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": told},
+        {"type": "Ready", "status": "False", "message": "containers with unready status: [canary]"},
+    ]
+    tainted = node("n", taints=["acme/team=red:NoSchedule"], allocatable={"acme.io/fpga": "1"})
+    _, found = anonymize([tainted, pod("web", status={"conditions": conditions})])
+    assert found["status"] == {
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "0/12 nodes are available: 12 node(s) had untolerated taint {aa1/tb1: o1}, "
+                "3 Insufficient aa1.io/e1.",
+            },
+            {"type": "Ready", "status": "False"},
+        ]
+    }
+
+
+# --- what belongs together
+
+
+def names(*texts: str) -> Callable[[str], str]:
+    """What becomes of names, where these are the names of pods."""
+    return Anonymous([pod(text) for text in texts]).name
+
+
+def test_names_made_of_names_stay_so() -> None:
+    name = names(
+        "web", "data", "data-web-0", "web-0", "web-0-scratch", "scratch", "web-7d9f", "eu-1-a", "eu-1-b", "eu-1"
+    )
+    assert name("data-web-0") == f"{name('data')}-{name('web')}-0"
+    assert name("web-0-scratch") == f"{name('web-0')}-{name('scratch')}"
+    assert name("eu-1-a").rpartition("-")[0] == name("eu-1-b").rpartition("-")[0] == name("eu-1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kube-system",
+        "node.kubernetes.io/not-ready",
+        "topology.kubernetes.io/zone",
+        "nvidia.com/gpu",
+        "attachable-volumes-aws-ebs",
+        "ebs.csi.aws.com",
+        "kubernetes.io/no-provisioner",
+        "system-node-critical",
+    ],
+)
+def test_what_is_public_stays(text: str) -> None:
+    assert names(text)(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ("ip-10-20-30-40.eu-west-1.compute.internal", ["10", "20", "30", "40", "west", "compute", "internal"]),
+        ("123456789012.dkr.ecr.eu-west-1.amazonaws.com/app", ["123456789012", "2345"]),
+        ("example.com/secret-fpga", ["example", "secret", "fpga"]),
+        ("node-role.kubernetes.io/payments-gpu", ["payments"]),
+    ],
+)
+def test_what_is_not_public_goes(text: str, secrets: list[str]) -> None:
+    assert not [secret for secret in secrets if secret in names(text)(text)]
+
+
+def test_an_image_without_a_tag_is_the_latest() -> None:
+    images = [{"names": ["docker.io/acme/web:latest"], "sizeBytes": 1}]
+    holder = node("n") | {"status": {"images": images}}
+    found, new = anonymize([holder, pod("web", spec={"containers": [{"name": "c", "image": "docker.io/acme/web"}]})])
+    [image] = new["spec"]["containers"]  # type: ignore[index]
+    assert found["status"] == {"images": [{"names": [f"{image['image']}:latest"], "sizeBytes": 1}]}
+
+
+def test_numbers_that_are_compared_stay_and_others_go() -> None:
+    bound = NodeSelectorRequirement(key="acme/cores", operator="Gt", values=("15",))
+    affinity = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [msgspec.to_builtins(bound)]}]
+        }
+    }
+    asking = pod("web", spec={"affinity": {"nodeAffinity": affinity}})
+    found, _ = anonymize([node("n", labels={"acme/cores": "16", "acme/rack": "16"}), asking])
+    assert isinstance(found["metadata"], dict)
+    assert list(found["metadata"]["labels"].values()) == ["16", "1a1"]
+
+
+def test_an_instance_type_of_ec2_stays_since_it_limits_volumes() -> None:
+    key = "node.kubernetes.io/instance-type"
+    nodes = [node("a", labels={key: "m5.xlarge"}), node("b", labels={key: "acme-metal-rack"})]
+    labels = [found["metadata"]["labels"] for found in anonymize(nodes)]  # type: ignore[index]
+    assert labels[0] == {key: "m5.xlarge"}
+    assert "acme" not in labels[1][key]
+
+
+def test_addresses_become_ones_that_are_nobodys() -> None:
+    ports = [{"containerPort": 1, "hostPort": 1, "hostIP": ip} for ip in ("192.168.40.14", "0.0.0.0", "::1", "fd00::7")]
+    [found] = anonymize([pod("web", spec={"containers": [{"name": "c", "ports": ports}]})])
+    [container] = found["spec"]["containers"]  # type: ignore[index]
+    assert [port["hostIP"] for port in container["ports"]] == ["198.18.0.2", "0.0.0.0", "::1", "2001:db8::4"]
+
+
+@pytest.mark.parametrize("driver", ["csi.acme.example", "driver.storage.a-rather-long-division.acme.example"])
+def test_a_resource_that_limits_a_drivers_volumes_stays_the_drivers(driver: str) -> None:
+    driver_object = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": driver}}
+    limited = node("n", allocatable={csi_limit_key(driver): "8"})
+    found, new_driver = anonymize([limited, driver_object])
+    assert isinstance(new_driver["metadata"], dict)
+    assert found["status"] == {"allocatable": {csi_limit_key(new_driver["metadata"]["name"]): "8"}}
+
+
+def test_a_workload_still_makes_its_pods() -> None:
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db"}]}}
+    claims = [{"metadata": {"name": "data"}, "spec": {}}]
+    spec = {"template": template, "volumeClaimTemplates": claims, "ordinals": {"start": 12}}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "ledger", "namespace": "bank", "uid": "u"},
+        "spec": spec,
+    }
+    made = pod_from_workload(workload)
+    anonymous = Anonymous([workload, made])
+    new = anonymous.replaced(workload)
+    assert new is not None
+    assert pod_from_workload(new) == anonymous.replaced(made)
+
+
+def test_the_mapping_tells_what_a_word_was() -> None:
+    anonymous = Anonymous([pod("ledger-0", namespace="kube-bank")])
+    assert anonymous.mapping() == {"bank": "a1", "ledger": "l1", "main": "l2"}
+    assert anonymous.name("kube-bank/ledger-0") == "kube-a1/l1-0"
+    assert anonymous.text('pod "ledger-0" is one of 12') == 'pod "l1-0" is one of 12'
+
+
+# --- names are valid, distinct and sort as before
+
+_words = st.text("abcxyz019", min_size=1, max_size=4) | st.sampled_from(sorted(VOCABULARY))
+_joined = st.lists(_words, min_size=1, max_size=9).flatmap(
+    lambda words: st.lists(st.sampled_from("-./"), min_size=len(words) - 1, max_size=len(words) - 1).map(
+        lambda signs: "".join(itertools.chain(*itertools.zip_longest(words, signs, fillvalue="")))
+    )
+)
+
+
+@given(st.lists(_joined, unique=True, max_size=12))
+def test_names_sort_as_before_and_stay_distinct(texts: list[str]) -> None:
+    name = names(*texts)
+    found = [name(text) for text in sorted(texts)]
+    assert found == sorted(found)
+    assert len(set(found)) == len(found)
+
+
+@given(st.lists(_joined, max_size=12))
+def test_valid_names_stay_valid(texts: list[str]) -> None:
+    def are_fine(text: str) -> list[bool]:
+        rules = (dns_subdomain_errors, dns_label_errors, label_key_errors, label_value_errors)
+        return [not list(rule(text)) for rule in rules]
+
+    cluster = [node(text, labels={text: text}) for text in texts]
+    anonymous = Anonymous(cluster)
+    for text in texts:
+        before, after = are_fine(text), are_fine(anonymous.name(text))
+        assert after == before
+
+
+def test_a_name_that_would_grow_too_long_becomes_one_word() -> None:
+    long = "-".join("abcdefghijklmnopqrstuvwxyzabcde")
+    cluster = [node(f"n{number}", labels={f"acme.io/{long}": long, "team": f"g{number}"}) for number in range(100)]
+    name = Anonymous(cluster).name
+    assert name(long) == "long1x"
+    assert name(f"acme.io/{long}").partition("/")[2] == "long2x"
+
+
+@given(st.lists(st.text("abz09AZé", min_size=1, max_size=5), unique=True), st.sets(st.sampled_from(sorted(VOCABULARY))))
+def test_tokens_are_words_that_nobody_else_has(words: list[str], kept: set[str]) -> None:
+    found = tokens(words, kept)
+    assert set(found) == set(words) - kept
+    assert len({*found.values(), *kept}) == len(found) + len(kept)
+    assert all(WORD.fullmatch(token) and not token.isdigit() for token in found.values())
+    every = sorted([*found, *kept])
+    assert [found.get(word, word) for word in every] == sorted(found.get(word, word) for word in every)
+
+
+def test_there_is_room_between_any_two_words_that_stay() -> None:
+    bounds = sorted({*VOCABULARY, "A", "a"})
+    for low, high in itertools.pairwise(bounds):
+        between = f"{low}0"
+        if between < high:
+            assert low < tokens([between], {low, high})[between] < high
