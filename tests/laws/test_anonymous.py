@@ -91,7 +91,7 @@ def as_pod(manifest: Manifest) -> Manifest:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_story_stays_the_same(story: Story) -> None:
     cluster = objects_of(str(ROOT / story.cluster))
-    anonymous = Anonymous([*cluster, story.manifest])
+    anonymous = Anonymous.of([*cluster, story.manifest])
     new_cluster = [replaced(anonymous, item) for item in cluster]
     new_manifest = replaced(anonymous, story.manifest)
 
@@ -128,7 +128,7 @@ def new_configuration(anonymous: Anonymous, value: Any) -> Any:
 def test_a_recorded_decision_stays_the_same(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]
     config, gates = case.record["config"], case.record.get("featureGates")
-    anonymous = Anonymous(objects)
+    anonymous = Anonymous.of(objects)
     new_objects = [replaced(anonymous, item) for item in objects]
     new_config = new_configuration(anonymous, config)
 
@@ -144,7 +144,7 @@ def test_a_recorded_decision_stays_the_same(case: Case) -> None:
 @settings(max_examples=60)
 @given(clusters(), st.sampled_from(["1.5", "1.13", "1.26", "1.30", "1.36"]))
 def test_every_release_decides_the_same(cluster: Cluster, version: str) -> None:
-    anonymous = Anonymous(cluster.objects)
+    anonymous = Anonymous.of(cluster.objects)
     new_objects = [replaced(anonymous, item) for item in cluster.objects]
 
     before, after = kschedx.Snapshot.from_objects(cluster.objects), kschedx.Snapshot.from_objects(new_objects)
@@ -159,3 +159,12 @@ def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.Dat
     shuffled = data.draw(st.permutations(cluster.objects))
     found = {msgspec.json.encode(item) for item in anonymize(cluster.objects)}
     assert {msgspec.json.encode(item) for item in anonymize(shuffled)} == found
+
+
+@given(clusters())
+def test_lines_are_changed_as_objects_are(cluster: Cluster) -> None:
+    lines = [msgspec.json.encode(item) for item in cluster.objects]
+    anonymous, of_lines = Anonymous.of(cluster.objects), Anonymous.of_lines(lines)
+    assert of_lines.mapping() == anonymous.mapping()
+    found = [anonymous.replaced(item) for item in cluster.objects]
+    assert [msgspec.json.decode(line) for line in map(of_lines.line, lines) if line] == found

@@ -94,7 +94,7 @@ def test_no_field_lets_a_name_through(written: str) -> None:
 
 def test_every_value_is_looked_at() -> None:
     """The test above would see nothing if its objects were empty after all."""
-    anonymous = Anonymous(list(objects_full_of("canary")))
+    anonymous = Anonymous.of(list(objects_full_of("canary")))
     found = map(anonymous.replaced, objects_full_of("canary"))
     paths = {path for item in found if item for path in paths_to(anonymous.name("canary"), item, str(item["kind"]))}
     assert "Pod.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaces" in paths
@@ -153,7 +153,7 @@ def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced
 
 def names(*texts: str) -> Callable[[str], str]:
     """What becomes of names, where these are the names of pods."""
-    return Anonymous([pod(text) for text in texts]).name
+    return Anonymous.of([pod(text) for text in texts]).name
 
 
 def test_names_made_of_names_stay_so() -> None:
@@ -251,14 +251,14 @@ def test_a_workload_still_makes_its_pods() -> None:
         "spec": spec,
     }
     made = pod_from_workload(workload)
-    anonymous = Anonymous([workload, made])
+    anonymous = Anonymous.of([workload, made])
     new = anonymous.replaced(workload)
     assert new is not None
     assert pod_from_workload(new) == anonymous.replaced(made)
 
 
 def test_the_mapping_tells_what_a_word_was() -> None:
-    anonymous = Anonymous([pod("ledger-0", namespace="kube-bank")])
+    anonymous = Anonymous.of([pod("ledger-0", namespace="kube-bank")])
     assert anonymous.mapping() == {"bank": "a1", "ledger": "l1", "main": "l2"}
     assert anonymous.name("kube-bank/ledger-0") == "kube-a1/l1-0"
     assert anonymous.text('pod "ledger-0" is one of 12') == 'pod "l1-0" is one of 12'
@@ -289,7 +289,7 @@ def test_valid_names_stay_valid(texts: list[str]) -> None:
         return [not list(rule(text)) for rule in rules]
 
     cluster = [node(text, labels={text: text}) for text in texts]
-    anonymous = Anonymous(cluster)
+    anonymous = Anonymous.of(cluster)
     for text in texts:
         before, after = are_fine(text), are_fine(anonymous.name(text))
         assert after == before
@@ -298,7 +298,7 @@ def test_valid_names_stay_valid(texts: list[str]) -> None:
 def test_a_name_that_would_grow_too_long_becomes_one_word() -> None:
     long = "-".join("abcdefghijklmnopqrstuvwxyzabcde")
     cluster = [node(f"n{number}", labels={f"acme.io/{long}": long, "team": f"g{number}"}) for number in range(100)]
-    name = Anonymous(cluster).name
+    name = Anonymous.of(cluster).name
     assert name(long) == "long1x"
     assert name(f"acme.io/{long}").partition("/")[2] == "long2x"
 

@@ -13,21 +13,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from kschedx.snapshot.anonymous.book import Book
 from kschedx.snapshot.anonymous.collecting import Collected
 from kschedx.snapshot.anonymous.fields import Json, change_object
+from kschedx.snapshot.anonymous.lines import Lines
 
 
 class Anonymous:
     """What replaces what, for the names in some objects."""
 
-    def __init__(self, objects: Iterable[Mapping[str, object]]) -> None:
-        """`objects` are manifests, and may be the items of an iterator."""
+    def __init__(self, collected: Collected) -> None:
+        self._book = Book(collected)
+        self._lines = Lines(self._book)
+
+    @classmethod
+    def of(cls, objects: Iterable[Mapping[str, object]]) -> Anonymous:
+        """`objects` are manifests."""
         collected = Collected()
         for item in objects:
             change_object(item, collected)
-        self._book = Book(collected)
+        return cls(collected)
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[bytes]) -> Anonymous:
+        """`lines` are a JSON object each, as `slim.Slim` makes them: faster, since a pod template is read once."""
+        collected = Collected()
+        reading = Lines(collected)
+        for line in lines:
+            reading.changed(line)
+        return cls(collected)
 
     def replaced(self, item: Mapping[str, object]) -> Json | None:
         """One of the objects; None for one of a kind that scheduling does not read, which is left out."""
         return change_object(item, self._book)
+
+    def line(self, line: bytes) -> bytes | None:
+        """`replaced`, of and as JSON."""
+        return self._lines.changed(line)
 
     def name(self, text: str) -> str:
         """What a name, or `namespace/name`, is called now. Raises KeyError for one that is in none of the objects."""
@@ -44,5 +63,5 @@ class Anonymous:
 
 def anonymize(objects: Sequence[Mapping[str, object]]) -> list[Json]:
     """The objects, in their order, with everything replaced that could tell whose they are."""
-    anonymous = Anonymous(objects)
+    anonymous = Anonymous.of(objects)
     return [found for item in objects if (found := anonymous.replaced(item)) is not None]

@@ -411,6 +411,8 @@ def _records() -> dict[str, Record]:
 
 RECORDS: Mapping[str, Record] = _records()
 """Kind to what its objects hold."""
+POD: Mapping[str, Record] = {name: part for name, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
+"""The parts of a pod."""
 
 _API_VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 
