@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kschedx
+from kschedx.api.types import Pod
 from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.errors import InputError
 from kschedx.snapshot.anonymous import Anonymous, anonymize
 from kschedx.sources.files import read
+from tests.admission.test_recorded_admission import CASES as ADMISSION_CASES
+from tests.admission.test_recorded_admission import admitted
 from tests.builders import Manifest
 from tests.command import ROOT
 from tests.conformance.decisions import Case, cases
@@ -136,6 +140,29 @@ def test_a_recorded_decision_stays_the_same(case: Case) -> None:
     ours = kschedx.explain(before, name, config=config, feature_gates=gates).to_dict()
     theirs = kschedx.explain(after, anonymous.name(name), config=new_config, feature_gates=gates).to_dict()
     check(anonymous, ours, theirs)
+
+
+# --- admission
+
+
+@pytest.mark.parametrize("case", ADMISSION_CASES, ids=lambda case: case["name"])
+def test_what_admission_makes_of_a_manifest_stays_the_same(case: dict[str, Any]) -> None:
+    def outcome(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:
+        """The pod as it is stored; None where it is refused."""
+        try:
+            made = admitted({"context": context, "manifest": manifest})
+        except InputError:
+            return None
+        found: Manifest = msgspec.json.decode(msgspec.json.encode(made))
+        return {"apiVersion": "v1", "kind": "Pod", **found}
+
+    context, manifest = case["context"], case["manifest"]
+    ours = outcome(context, manifest)
+    anonymous = Anonymous.of([*context, manifest, *([ours] if ours else [])])
+    theirs = outcome([replaced(anonymous, item) for item in context], replaced(anonymous, manifest))
+    assert (ours is None) == (theirs is None)
+    if ours and theirs:
+        assert msgspec.convert(theirs, Pod).spec == msgspec.convert(replaced(anonymous, ours), Pod).spec
 
 
 # --- clusters by chance

@@ -24,6 +24,7 @@ from kschedx.snapshot.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.snapshot.build import TYPED
 from kschedx.snapshot.events import KIND, EventItem
 from kschedx.snapshot.kinds import GROUPS
+from kschedx.snapshot.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from tests.builders import Manifest, node, pod
 
 # --- nothing gets through
@@ -238,6 +239,17 @@ def test_a_resource_that_limits_a_drivers_volumes_stays_the_drivers(driver: str)
     found, new_driver = anonymize([limited, driver_object])
     assert isinstance(new_driver["metadata"], dict)
     assert found["status"] == {"allocatable": {csi_limit_key(new_driver["metadata"]["name"]): "8"}}
+
+
+@pytest.mark.parametrize("written", [{}, {"storageClassName": ""}])
+def test_no_storage_class_is_not_the_default_one(written: Manifest) -> None:
+    metadata: Manifest = {"name": "main"}
+    [found] = anonymize([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": written}])
+    assert found["spec"] == written
+
+
+def test_the_annotations_that_count_are_those_of_a_snapshot() -> None:
+    assert set(ANNOTATIONS) == SLIM_ANNOTATIONS
 
 
 def test_a_workload_still_makes_its_pods() -> None:

@@ -65,8 +65,14 @@ Change = Callable[[object, Names], object]
 
 
 def _text(change: Callable[[str, Names], str | None]) -> Change:
-    """For strings; what is of another type is left out."""
-    return lambda value, names: change(value, names) if isinstance(value, str) and value else None
+    """For strings; what is of another type is left out. An empty one may say something: no storage class at all."""
+
+    def changed(value: object, names: Names) -> object:
+        if not isinstance(value, str):
+            return None
+        return change(value, names) if value else value
+
+    return changed
 
 
 def _named(limit: int) -> Change:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from kschedx.snapshot.anonymous.fields import POD, Change, Json, Names, change_object
 
@@ -14,9 +14,9 @@ Parts = dict[str, Raw]
 
 class _Pod(Struct, tag_field="kind", tag="Pod", rename="camel"):
     api_version: str
-    metadata: Parts = {}
-    spec: Parts = {}
-    status: Parts = {}
+    metadata: Parts | UnsetType = UNSET
+    spec: Parts | UnsetType = UNSET
+    status: Parts | UnsetType = UNSET
 
 
 class Lines:
@@ -36,7 +36,7 @@ class Lines:
         if pod.api_version != "v1":
             return None
         parts = {"metadata": pod.metadata, "spec": pod.spec, "status": pod.status}
-        changed = {name: self._parts(POD[name].fields, part) for name, part in parts.items() if part}
+        changed = {name: self._parts(POD[name].fields, part) for name, part in parts.items() if part is not UNSET}
         return _ENCODER.encode({"apiVersion": "v1", "kind": "Pod", **changed})
 
     def _parts(self, changes: Mapping[str, Change], parts: Parts) -> Json:
