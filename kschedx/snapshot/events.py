@@ -82,6 +82,11 @@ class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Eve
         return max(series or 0, self.count or 0, self.deprecated_count or 0, 1)
 
 
+def is_cut(message: str) -> bool:
+    """Whether an event's text may have had more to say."""
+    return len(message.encode()) >= NOTE_LENGTH and message.endswith(CUT)
+
+
 class FailedScheduling(Struct, frozen=True, kw_only=True):
     """One event about a pod; repetitions of it are counted, not kept."""
 
@@ -95,7 +100,7 @@ class FailedScheduling(Struct, frozen=True, kw_only=True):
 
     @property
     def is_cut(self) -> bool:
-        return len(self.message.encode()) >= NOTE_LENGTH and self.message.endswith(CUT)
+        return is_cut(self.message)
 
 
 class FailedSchedulingEvents:

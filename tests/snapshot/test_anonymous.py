@@ -12,20 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from kschedx.api import storage, types
+from kschedx.api import storage, types, validation
 from kschedx.api.attach_limits import csi_limit_key
+from kschedx.api.csi_translation import IN_TREE_PLUGINS
 from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
-from kschedx.api.selectors import NodeSelectorRequirement
+from kschedx.api.priority import BUILT_IN_CLASSES
+from kschedx.api.resource_validation import _STANDARD as STANDARD_RESOURCES
+from kschedx.api.selectors import NODE_OPERATORS, NodeSelectorRequirement
 from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.explain.fixes.affinity_remedies import OWN_LABELS
+from kschedx.explain.fixes.remedies import SYSTEM_TAINTS
+from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
 from kschedx.snapshot.anonymous import Anonymous, anonymize
 from kschedx.snapshot.anonymous.fields import ANNOTATIONS, RECORDS
 from kschedx.snapshot.anonymous.tokens import tokens
 from kschedx.snapshot.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.snapshot.build import TYPED
-from kschedx.snapshot.events import KIND, EventItem
+from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from tests.builders import Manifest, node, pod
+from tests.conformance.decisions import cases
 
 # --- nothing gets through
 
@@ -67,6 +74,8 @@ def objects_full_of(text: str) -> Iterator[Manifest]:
         if kind == "StatefulSet":
             claim = filled(inspect.type_info(storage.PersistentVolumeClaim), text)
             item["spec"] |= {"volumeClaimTemplates": [claim], "ordinals": {"start": text}}
+        if kind == KIND:
+            item["reason"] = FAILED_SCHEDULING
         yield {**item, "apiVersion": f"{group}/v1" if group else "v1", "kind": kind}
 
 
@@ -147,6 +156,62 @@ def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced
             {"type": "Ready", "status": "False"},
         ]
     }
+
+
+def event(message: str, **fields: object) -> Manifest:
+    about = {"kind": "Pod", "namespace": "shop", "name": "web"}
+    fixed = {"apiVersion": "v1", "kind": KIND, "involvedObject": about, "reason": FAILED_SCHEDULING}
+    return {**fixed, "message": message, **fields}
+
+
+def test_events_of_a_scheduler_are_kept_unless_they_were_cut() -> None:
+    cut = "x" * (NOTE_LENGTH - len(CUT)) + CUT
+    other = event("Started container canary", reason="Started")
+    [found] = anonymize([event("0/1 nodes are available: 1 Insufficient acme.io/fpga."), event(cut), other])
+    assert found["message"] == "0/1 nodes are available: 1 Insufficient aa1.io/b1."
+    assert found["involvedObject"] == {"kind": "Pod", "namespace": "o1", "name": "w1"}
+
+
+# --- what rules know by name
+
+
+FIELD_VALUES = (
+    validation._EFFECTS,
+    validation._OPERATORS,
+    validation._PROTOCOLS,
+    validation._RESTART_POLICIES,
+    validation._RESTART_ACTIONS,
+    validation._PREEMPTION_POLICIES,
+    validation._SPREAD_ACTIONS,
+    validation._NODE_POLICIES,
+)
+KNOWN = {
+    *NODE_OPERATORS,
+    *(text for plugin in IN_TREE_PLUGINS for text in (plugin.name, plugin.driver, plugin.topology_key)),
+    *BUILT_IN_CLASSES,
+    *SYSTEM_TAINTS,
+    *OWN_LABELS,
+    *KNOWN_FEATURES,
+    *STANDARD_RESOURCES,
+    *(text for texts in FIELD_VALUES for text in texts),
+    *(storage.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
+    *(storage.ZONE, storage.REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
+    *TEMPLATE_PATHS,
+}
+
+
+@pytest.mark.parametrize("text", sorted(KNOWN))
+def test_what_a_rule_knows_by_name_stays(text: str) -> None:
+    assert set(WORD.findall(text)) <= VOCABULARY
+
+
+def test_what_kube_scheduler_says_stays() -> None:
+    """Every reason of the recorded decisions, without the names in it."""
+    found: set[str] = set()
+    for case in cases():
+        theirs = {word for item in case.record["objects"] for word in WORD.findall(str(item))}
+        found |= {word for word in WORD.findall(case.record["expect"].get("message") or "") if word not in theirs}
+    assert not {word for word in found if not word.isdigit()} - VOCABULARY
 
 
 # --- what belongs together

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kschedx.snapshot.anonymous.book import Book
+from kschedx.snapshot.anonymous.changes import Json
 from kschedx.snapshot.anonymous.collecting import Collected
-from kschedx.snapshot.anonymous.fields import Json, change_object
+from kschedx.snapshot.anonymous.fields import change_object
 from kschedx.snapshot.anonymous.lines import Lines
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from kschedx.api.attach_limits import CSI_PREFIX, csi_limit_key
 from kschedx.api.integers import parse_int64
+from kschedx.snapshot.anonymous.changes import DNS_SUBDOMAIN, LABEL_VALUE
 from kschedx.snapshot.anonymous.collecting import Collected
-from kschedx.snapshot.anonymous.fields import DNS_SUBDOMAIN, LABEL_VALUE
 from kschedx.snapshot.anonymous.tokens import tokens
 from kschedx.snapshot.anonymous.vocabulary import VOCABULARY, WORD
 
@@ -18,7 +18,7 @@ _EC2 = re.compile(r"[a-z][a-z0-9-]{0,11}\.(?:nano|micro|small|medium|large|metal
 """What EC2 calls its machines: how many volumes one can attach depends on it."""
 
 _CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
-_COUNT = re.compile(r"[0-9]+(?:/[0-9]+)?[.:]?", re.ASCII)
+_COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
 """`3`, `0/6`: in a message, a number is no name."""
 
 _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from kschedx.snapshot.anonymous.fields import DNS_SUBDOMAIN
+from kschedx.snapshot.anonymous.changes import DNS_SUBDOMAIN
 
 
 class Collected:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from kschedx.snapshot.anonymous.fields import POD, Change, Json, Names, change_object
+from kschedx.snapshot.anonymous.changes import Change, Json, Names
+from kschedx.snapshot.anonymous.fields import POD, change_object
 
 Parts = dict[str, Raw]
 
@@ -24,7 +25,7 @@ class Lines:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._known: dict[tuple[str, bytes], Raw] = {}
+        self._known: dict[tuple[Change, bytes], Raw] = {}
 
     def changed(self, line: bytes) -> bytes | None:
         """An object with its names replaced; None for one that scheduling does not read."""
@@ -45,7 +46,7 @@ class Lines:
             change = changes.get(name)
             if change is None:
                 continue
-            key = name, bytes(raw)
+            key = change, bytes(raw)
             value: object = self._known.get(key)
             if value is None:
                 value = change(msgspec.json.decode(key[1]), self._names)
