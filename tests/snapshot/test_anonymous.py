@@ -133,7 +133,15 @@ def test_kinds_that_scheduling_does_not_read_are_left_out() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}}
     foreign = {"apiVersion": "acme.example/v1", "kind": "Pod", "metadata": {"name": "canary"}}
     strange = {"apiVersion": "canary", "kind": "Pod", "metadata": {"name": "canary"}}
-    assert anonymize([secret, foreign, strange, {"kind": "Pod"}, {}]) == []
+    assert anonymize([secret, foreign, strange, {"kind": "Canary"}, {}]) == []
+
+
+def test_a_pod_may_leave_out_its_version() -> None:
+    bare: Manifest = {"kind": "Pod", "metadata": {"name": "shop"}}
+    [found] = anonymize([bare])
+    assert found["metadata"] == {"name": "a1"}
+    anonymous = Anonymous.of_lines([msgspec.json.encode(bare)])
+    assert anonymous.line(msgspec.json.encode(bare)) == msgspec.json.encode(found)
 
 
 def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced() -> None:
@@ -284,10 +292,10 @@ def test_numbers_that_are_compared_stay_and_others_go() -> None:
 
 def test_an_instance_type_of_ec2_stays_since_it_limits_volumes() -> None:
     key = "node.kubernetes.io/instance-type"
-    nodes = [node("a", labels={key: "m5.xlarge"}), node("b", labels={key: "acme-metal-rack"})]
-    labels = [found["metadata"]["labels"] for found in anonymize(nodes)]  # type: ignore[index]
-    assert labels[0] == {key: "m5.xlarge"}
-    assert "acme" not in labels[1][key]
+    nodes = [node(kind, labels={key: kind}) for kind in ("m5.xlarge", "u-6tb1.metal", "acme-rack.large", "acme")]
+    labels = [found["metadata"]["labels"][key] for found in anonymize(nodes)]  # type: ignore[index]
+    assert labels[:2] == ["m5.xlarge", "u-6tb1.metal"]
+    assert "acme" not in "".join(labels)
 
 
 def test_addresses_become_ones_that_are_nobodys() -> None:

@@ -14,7 +14,9 @@ from kschedx.snapshot.anonymous.tokens import tokens
 from kschedx.snapshot.anonymous.vocabulary import VOCABULARY, WORD
 
 INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-_EC2 = re.compile(r"[a-z][a-z0-9-]{0,11}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)")
+_EC2 = re.compile(
+    r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)"
+)
 """What EC2 calls its machines: how many volumes one can attach depends on it."""
 
 _CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
@@ -46,8 +48,7 @@ class Book:
         self._names |= self._long
         self._names |= self._attach_limits()
         for key, texts in seen.values.items():
-            for text in texts:
-                self._values.setdefault((key, text), self._names.get(text, text))
+            self._values |= {(key, text): self._names[text] for text in texts if (key, text) not in self._values}
         self._uids = {text: f"00000000-0000-4000-8000-{n:012x}" for n, text in enumerate(sorted(seen.uids), start=1)}
         self._ips = dict(_addresses(sorted(seen.ips)))
         self._messages: dict[str, str] = {}
@@ -122,7 +123,7 @@ def _stays(key: str, value: str, compared: bool) -> bool:
 
 def _is_long(text: str, limit: int) -> bool:
     """Of a key, what follows the domain counts."""
-    return len(text.rpartition("/")[2].encode()) > limit
+    return len(text.rpartition("/")[2].encode(errors="surrogatepass")) > limit
 
 
 def _addresses(texts: Iterable[str]) -> Iterable[tuple[str, str]]:

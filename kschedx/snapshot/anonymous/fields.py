@@ -186,12 +186,12 @@ RECORDS: Mapping[str, Record] = _records()
 POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
 """The parts of a pod."""
 
-_API_VERSION = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
+_API_VERSION = re.compile(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 
 
 def change_object(item: Mapping[str, object], names: Names) -> Json | None:
     """The object; None for one that scheduling does not read."""
-    kind, written = item.get("kind"), item.get("apiVersion")
+    kind, written = item.get("kind"), item.get("apiVersion") or ""
     if not isinstance(kind, str) or not isinstance(written, str):
         return None
     group, _, version = written.rpartition("/")

@@ -14,7 +14,7 @@ Parts = dict[str, Raw]
 
 
 class _Pod(Struct, tag_field="kind", tag="Pod", rename="camel"):
-    api_version: str
+    api_version: str = ""
     metadata: Parts | UnsetType = UNSET
     spec: Parts | UnsetType = UNSET
     status: Parts | UnsetType = UNSET
@@ -32,10 +32,10 @@ class Lines:
         try:
             pod = _PODS.decode(line)
         except msgspec.ValidationError:
+            pod = None
+        if pod is None or pod.api_version != "v1":
             found = change_object(msgspec.json.decode(line), self._names)
             return None if found is None else _ENCODER.encode(found)
-        if pod.api_version != "v1":
-            return None
         parts = {"metadata": pod.metadata, "spec": pod.spec, "status": pod.status}
         changed = {name: self._parts(POD[name].fields, part) for name, part in parts.items() if part is not UNSET}
         return _ENCODER.encode({"apiVersion": "v1", "kind": "Pod", **changed})
