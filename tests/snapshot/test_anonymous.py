@@ -404,3 +404,7 @@ def test_there_is_room_between_any_two_words_that_stay() -> None:
         between = f"{low}0"
         if between < high:
             assert low < tokens([between], {low, high})[between] < high
+
+
+def test_where_there_is_no_room_words_are_still_distinct() -> None:
+    assert tokens(["100", "1001"], {"10", "1000"}) == {"100": "10t1", "1001": "1a1"}

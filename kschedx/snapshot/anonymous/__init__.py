@@ -54,7 +54,7 @@ class Anonymous:
         return self._book.name(text) if text in self._book else "/".join(map(self._book.name, text.split("/")))
 
     def text(self, text: str) -> str:
-        """What is said about the cluster, such as an event's text, with the names in it replaced."""
+        """What is said about the cluster, such as an event's text, with the names that are in the objects replaced."""
         return self._book.message(text)
 
     def mapping(self) -> dict[str, str]:

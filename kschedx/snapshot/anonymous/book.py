@@ -28,7 +28,7 @@ _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Addre
 
 
 class Book:
-    """`fields.Names` that replaces what was collected. Raises KeyError for a name that was not."""
+    """`changes.Names` that replaces what was collected. Raises KeyError for a name that was not."""
 
     def __init__(self, seen: Collected) -> None:
         self._values: dict[tuple[str, str], str] = {}
@@ -77,7 +77,7 @@ class Book:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    # --- fields.Names
+    # --- changes.Names
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
         return self._names[text]

@@ -8,7 +8,7 @@ from kschedx.snapshot.anonymous.changes import DNS_SUBDOMAIN
 
 
 class Collected:
-    """`fields.Names` that keeps what it sees."""
+    """`changes.Names` that keeps what it sees."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}

@@ -10,6 +10,8 @@ _REGIONS = (*digits, "A", "a")
 """A word that begins with a digit, or with a capital letter, is replaced by one that does."""
 _LETTERS = "".join(sorted(set(ascii_lowercase) - set("cmrt")))
 """How a prefix ends, if it can. With digits behind them, the letters left out might read as an EC2 instance type."""
+_NO_ROOM = "t"
+"""Ends the prefix of words such as 100 between 10 and 1000: being distinct matters more than their order."""
 _LAST = chr(0x10FFFF)
 
 
@@ -36,4 +38,4 @@ def _between(low: str, high: str) -> str:
     prefixes = (
         low[:length] + letter for letters in (_LETTERS, digits) for length in range(len(low) + 1) for letter in letters
     )
-    return next(prefix for prefix in prefixes if prefix >= low and prefix + _LAST < high)
+    return next((prefix for prefix in prefixes if prefix >= low and prefix + _LAST < high), low + _NO_ROOM)
