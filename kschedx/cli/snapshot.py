@@ -13,7 +13,6 @@ from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from kschedx.api.snapshot_header import SnapshotHeader
-    from kschedx.snapshot.slim import Slim
     from kschedx.snapshot.snapshot import Source
 
 HELP = """Write what scheduling reads of a cluster to a file: to keep it, to ask about it again, to send it to somebody.
@@ -62,6 +61,14 @@ def snapshot(
     anonymize: Annotated[
         bool, typer.Option("--anonymize", help="Replace names, labels and images; decisions stay the same.")
     ] = False,
+    anonymize_map: Annotated[
+        str | None,
+        typer.Option(
+            "--anonymize-map",
+            metavar="FILE",
+            help="With --anonymize: what was replaced by what, as JSON, for you alone.",
+        ),
+    ] = None,
     kubeconfig: connection.KubeconfigOption = None,
     context: connection.ContextOption = None,
     cluster: connection.ClusterOption = None,
@@ -74,6 +81,7 @@ def snapshot(
     """The command; its help is HELP."""
     from pathlib import Path
 
+    from msgspec import json
     from msgspec.structs import replace
 
     from kschedx.errors import InputError, nearest
@@ -83,6 +91,8 @@ def snapshot(
     name = output.removesuffix(compression_of(output))
     if output != STDOUT and not name.endswith(FORMATS):
         raise InputError(f'-o: found "{output}", allowed are names in .json or .yaml, with .gz or .zst after it, and -')
+    if anonymize_map and not anonymize:
+        raise InputError("--anonymize-map needs --anonymize")
     where = connection.Connection(
         kubeconfig=kubeconfig,
         context=context,
@@ -108,10 +118,21 @@ def snapshot(
         source = replace(source, namespaces=(namespace,))
     header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
     objects: Iterable[bytes] = keep.lines()
+    others = keep.count() - keep.count("Node") - keep.count("Pod")
+    if anonymize:
+        from kschedx.snapshot.anonymous import Anonymous
+
+        anonymous = Anonymous.of_lines(keep.lines())
+        header = anonymous.header(header)
+        objects = kept = [line for old in keep.lines() if (line := anonymous.line(old)) is not None]
+        others -= keep.count() - len(kept)
+        if anonymize_map:
+            write(anonymize_map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
     is_json = output == STDOUT or name.endswith(".json")
     write(output, _json(header, objects) if is_json else _yaml(header, objects))
     if output != STDOUT:
-        _tell(output, keep, source)
+        counts = f"{keep.count('Node'):,} nodes, {keep.count('Pod'):,} pods, {others:,} other objects"
+        _tell(output, counts, source)
     return ExitCode.SCHEDULABLE
 
 
@@ -140,7 +161,7 @@ def _head(header: SnapshotHeader) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": header.annotations()}}
 
 
-def _tell(output: str, keep: Slim, source: Source) -> None:
+def _tell(output: str, counts: str, source: Source) -> None:
     """What is in the file, and what is not."""
     from pathlib import Path
 
@@ -148,8 +169,6 @@ def _tell(output: str, keep: Slim, source: Source) -> None:
     from kschedx.render.safe import visible
 
     size = Path(output).stat().st_size
-    other = keep.count() - keep.count("Node") - keep.count("Pod")
-    counts = f"{keep.count('Node'):,} nodes, {keep.count('Pod'):,} pods, {other:,} other objects"
     typer.echo(visible(f"{output}: {counts}, {size / 1e6:,.1f} MB"), err=True)
     for kind, cause in source.missing.items():
         typer.echo(f"not in it: {resource_name(kind)} ({cause.value})", err=True)

@@ -24,14 +24,15 @@ def compression_of(path: str) -> str:
     return next((suffix for suffix in (".gz", ".zst") if path.endswith(suffix)), "")
 
 
-def write(path: str, parts: Iterable[bytes]) -> None:
+def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
     """Write the parts one after the other; `-` is standard output. The same parts make the same file.
 
+    `mode` is that of a new file, as far as the umask allows.
     What was there under the name stays until all of it is written. Raises `InputError` where it cannot be written.
     """
     try:
         with contextlib.ExitStack() as stack:
-            file = stack.enter_context(_opened(path))
+            file = stack.enter_context(_opened(path, mode))
             packed = stack.enter_context(_packed(file, compression_of(path)))
             for block in _blocks(parts):
                 packed.write(block)
@@ -43,7 +44,7 @@ def write(path: str, parts: Iterable[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def _opened(path: str, mode: int) -> Iterator[BinaryIO]:
     if path == STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -55,7 +56,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         return
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with beside.open("xb") as file:
+        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield cast(BinaryIO, file)
         beside.replace(target)
     except BaseException:

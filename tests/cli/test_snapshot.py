@@ -111,6 +111,37 @@ def test_a_namespace_alone_is_named_in_every_answer(tmp_path: Path) -> None:
     assert "only namespace shop is in this snapshot" in note["text"]
 
 
+# --- anonymized
+
+
+def test_an_anonymized_cluster_gives_the_same_answer_under_other_names(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER, name="acme-prod.json")
+    hidden, names = tmp_path / "a.json", tmp_path / "names.json"
+    told = taken(kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden))
+    assert told.startswith(f"{hidden}: 1 nodes, 3 pods, 1 other objects")
+    mapping = json.loads(names.read_text())
+    assert names.stat().st_mode & 0o777 == 0o600
+    assert not set(mapping) & set(re.findall(r"[\w-]+", hidden.read_text()))
+    assert "acme" not in hidden.read_text()
+    new = f"{mapping['shop']}/{mapping['big']}-0"
+    before, after = why("shop/big-0", "-s", cluster), why(new, "-s", hidden)
+    assert (after["outcome"], after["message"]) == (before["outcome"], before["message"])
+    assert after["source"]["text"] == "an anonymized cluster"
+    assert after["source"]["anonymized"] is True
+
+
+def test_one_anonymized_namespace_is_named_by_its_new_name(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    found = json.loads(kschedx("snapshot", "-s", cluster, "-n", "shop", "--anonymize", "-o", "-").out)
+    (namespace,) = [item["metadata"]["name"] for item in found["items"] if item["kind"] == "Namespace"]
+    assert found["metadata"]["annotations"]["kschedx.dev/namespaces"] == namespace != "shop"
+
+
+def test_a_map_of_nothing(tmp_path: Path) -> None:
+    ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize-map", "m.json", "-o", "-")
+    assert (ran.code, ran.err) == (2, "error: --anonymize-map needs --anonymize\n")
+
+
 # --- what is refused
 
 

@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
+from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.snapshot.anonymous.book import Book
-from kschedx.snapshot.anonymous.changes import Json
+from kschedx.snapshot.anonymous.changes import Json, version
 from kschedx.snapshot.anonymous.collecting import Collected
 from kschedx.snapshot.anonymous.fields import change_object
 from kschedx.snapshot.anonymous.lines import Lines
+
+SOURCE = "an anonymized cluster"
+"""What such a cluster is called."""
 
 
 class Anonymous:
@@ -56,6 +62,16 @@ class Anonymous:
     def text(self, text: str) -> str:
         """What is said about the cluster, such as an event's text, with the names that are in the objects replaced."""
         return self._book.message(text)
+
+    def header(self, header: SnapshotHeader) -> SnapshotHeader:
+        """What the file of these objects says of itself: without where they came from."""
+        return replace(
+            header,
+            source=SOURCE,
+            server_version=version(header.server_version, self._book) or "",
+            namespaces=tuple(map(self.name, header.namespaces)),
+            anonymized=True,
+        )
 
     def mapping(self) -> dict[str, str]:
         """Words, addresses and long names to what replaced them, sorted; uids, which tell nothing, are not in it."""
