@@ -169,6 +169,7 @@ def _tell(output: str, counts: str, source: Source) -> None:
     from kschedx.render.safe import visible
 
     size = Path(output).stat().st_size
-    typer.echo(visible(f"{output}: {counts}, {size / 1e6:,.1f} MB"), err=True)
+    amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
+    typer.echo(visible(f"{output}: {counts}, {amount}"), err=True)
     for kind, cause in source.missing.items():
         typer.echo(f"not in it: {resource_name(kind)} ({cause.value})", err=True)
