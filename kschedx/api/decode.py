@@ -29,18 +29,23 @@ def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) ->
     Raises `InputError` that names the field's path, what was found and what is expected.
     """
     try:
-        return _decoder(kind).decode(data)
-    except msgspec.ValidationError:
-        pass
-    except msgspec.DecodeError as error:
-        raise InputError(f"not valid JSON: {error}") from None
-    except RecursionError:
-        raise InputError("nested too deeply") from None
-    try:
-        # nulls are rare enough in bulk data that only what failed is looked at again; as JSON, for fields that stay raw
-        return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
+        return _decode(data, kind)
     except msgspec.ValidationError as error:
         raise input_error(error) from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"not valid JSON: {error}") from None
+    except UnicodeDecodeError:
+        raise InputError("not valid UTF-8") from None
+    except RecursionError:
+        raise InputError("nested too deeply") from None
+
+
+def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return _decoder(kind).decode(data)
+    except msgspec.ValidationError:
+        # nulls are rare enough in bulk data that only what failed is looked at again; as JSON, for fields that stay raw
+        return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
 
 
 def without_nulls(value: object) -> object:

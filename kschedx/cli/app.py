@@ -70,6 +70,8 @@ def run() -> int:
         return done.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return 130
+    except MemoryError:
+        return _fail("not enough memory for this input", ExitCode.USAGE)
     except BrokenPipeError:
         # the reader has seen enough; keep Python from complaining about it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

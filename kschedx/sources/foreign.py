@@ -18,17 +18,20 @@ _MAGIC = (
     (b"\xfe\xff", "UTF-16 text"),
 )
 _TEXT = (
-    (re.compile(rb"\A(?:\s*#.*\n)*\s*(?:FROM|ARG)\s+\S+", re.ASCII), "a Dockerfile"),
+    (re.compile(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
     (re.compile(rb"\A#!"), "a script"),
-    (re.compile(rb"\A\s*<[!?a-zA-Z]"), "XML or HTML"),
+    (re.compile(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
     (re.compile(rb"\A-----BEGIN "), "a key or certificate"),
-    (re.compile(rb"\A\s*(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
+    (re.compile(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
     (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl"),
-    (re.compile(rb"\AName: {2,}.*\n"), "the output of `kubectl describe`"),
-    (re.compile(rb"^services:\s*$", re.MULTILINE), "a Docker Compose file"),
-    (re.compile(rb"\A(?:\s*[#;].*\n)*\s*\[[\w.\" -]+\]\s*\n\s*[\w.-]+ *="), "a TOML or INI file"),
+    (re.compile(rb"\AName: {2,}+.*+\n"), "the output of `kubectl describe`"),
+    (re.compile(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
+    (re.compile(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
 )
 _TEMPLATE = re.compile(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
+
+_HEAD = 64 << 10
+"""Bytes of a text that are looked at; the patterns take each of them once, whatever they are."""
 
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
@@ -45,7 +48,8 @@ def binary(head: bytes) -> str:
 
 def text(content: bytes) -> str:
     """What a text looks like that is no manifest; empty if unknown."""
-    return next((name for pattern, name in _TEXT if pattern.search(content)), "")
+    head = content[:_HEAD]
+    return next((name for pattern, name in _TEXT if pattern.search(head)), "")
 
 
 def template_line(content: bytes) -> int | None:

@@ -1,17 +1,18 @@
 """JSON documents, one after the other, of any size.
 
 A list of hundreds of megabytes is never in memory as a whole. It is cut where one item ends and the next begins, which
-for everything but single-line JSON can be seen without parsing: a line end never occurs inside a JSON string, so
-`},`, the line end and the indentation of the first item, and `{` is outside of one. Where that text also occurs deeper
-inside an item, a cut there leaves brackets open; the piece is then no JSON array, and whoever decodes it notices.
+can mostly be seen without parsing: a line end never occurs inside a JSON string, so `},`, the line end and the
+indentation of the first item, and `{` is outside of one. Where that text also occurs deeper inside an item, a cut there
+leaves brackets open; the piece is then no JSON array, and whoever decodes it notices. From there on, and in JSON of a
+single line, the items are gone through one by one, which takes twice as long.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -28,16 +29,22 @@ from kschedx.sources.json_errors import (
     trailing_at,
     what_is_wrong,
 )
-from kschedx.sources.lists import Flat, ItemError, flatten, is_plain_object
+from kschedx.sources.lists import Flat, ItemError, Peek, flatten, is_plain_object, peek_of_list
 
 CHUNK = 1 << 20
 SMALL = 1 << 20
 """Bytes; a document that fits is read at once, and the place of every object is known."""
+MAX_ITEM = 32 << 20
+"""Bytes of a list's item; an API server stores objects of less than 2 MB."""
+MAX_WHOLE = 128 << 20
+"""Bytes of a document that cannot be cut; reading one takes four times as much memory."""
 
+_LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapshot` write them"
 _NEAR = 16 << 20
 """Bytes; an item of a chunk is looked for so far behind its beginning."""
 
 _ITEMS = re.compile(rb'"items"\s*:\s*\[(\s*)\{')
+_ARRAY = re.compile(rb"\[(\s*)\{")
 _BETWEEN_ITEMS = re.compile(rb"[\s,]*")
 _SPACE = re.compile(rb"\s*")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -54,11 +61,14 @@ class _ListHead(Struct, frozen=True, kw_only=True):
 
     prefix: bytes
     """The text up to and with the `[` of its items."""
+    peek: Peek
+    """What it says before its items."""
     separator: bytes
-    """What is between two items, with the braces of both."""
-    nested_list: bytes
+    """What is between two items, with the braces of both; empty where only reading them tells."""
+    nested_list: bytes = b""
     """What an item that is a list itself would hold."""
-    header: SnapshotHeader | None
+    header: SnapshotHeader | None = None
+    """What it says of itself, where it is a snapshot."""
 
 
 class JsonStream:
@@ -68,13 +78,23 @@ class JsonStream:
     """
 
     def __init__(
-        self, file: Readable, *, source: str, path: Path | None = None, chunk: int = CHUNK, small: int = SMALL
+        self,
+        file: Readable,
+        *,
+        source: str,
+        path: Path | None = None,
+        chunk: int = CHUNK,
+        small: int = SMALL,
+        max_item: int = MAX_ITEM,
+        max_whole: int = MAX_WHOLE,
     ) -> None:
         self._file = file
         self._source = source
         self._path = path
         self._chunk = chunk
         self._small = small
+        self._max_item = max_item
+        self._max_whole = max_whole
         self._text = b""
         self._at = 0
         self._start = 0
@@ -91,7 +111,8 @@ class JsonStream:
             self._at = 3
         while self._skip_space():
             self._document += 1
-            self._fill(self._small)
+            if len(self._text) - self._at < self._small:
+                self._fill(2 * self._small)  # not byte by byte, for many short documents
             self._list = self._list_head()
             if self._list is None:
                 yield self._whole_document()
@@ -139,9 +160,14 @@ class JsonStream:
                 return False
             self._fill(self._small)
 
-    def _grow(self) -> None:
-        """Reads at least as much as is at hand, so that trying again costs no more than twice the work."""
-        self._fill(max(2 * (len(self._text) - self._at), self._small))
+    def _grow(self, limit: int) -> bool:
+        """Reads at least as much as is at hand, so that trying again costs no more than twice the work.
+
+        Not so where that is more than `limit` bytes.
+        """
+        held = len(self._text) - self._at
+        self._fill(min(max(2 * held, self._small), limit + 1))
+        return held <= limit
 
     # A document that is read whole
 
@@ -153,7 +179,7 @@ class JsonStream:
         broken = invalid_utf8_at(document) if small else None
         if broken is not None:
             raise self._error("not valid UTF-8", offset=self._offset + broken)
-        flat = self._flat(document, self._place())
+        flat = _flat(document, self._place_of_item)
         lines = _lines_of_items(flat, document, first) if small and first is not None else {}
         spots = tuple(
             Spot(document=self._document, line=first if index is None else lines.get(index), index=index)
@@ -162,20 +188,6 @@ class JsonStream:
         self._at += length
         self._line(self._offset)
         return Batch(items=flat.items, origin=ListedOrigin(source=self._source, spots=spots), header=flat.header)
-
-    def _flat(self, document: bytes | memoryview, place: Place) -> Flat:
-        try:
-            return flatten(document)
-        except ItemError as error:
-            item = "" if error.index is None else f"items[{error.index}]"
-            raise error.at(replace(place, object=item)) from None
-        except InputError as error:
-            raise error.at(place) from None
-        except RecursionError:
-            raise InputError("not valid JSON: it is nested too deeply", place=place) from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # in a name or kind; what is not looked at here is found by the batch's decoder
-            raise explain_malformed(error, b"", place=place) from None
 
     def _length_of(self, opened: bytes) -> int:
         """The length of the JSON value at hand, where `opened` is what came before it."""
@@ -190,7 +202,9 @@ class JsonStream:
                     return trailing - len(opened)
                 if self._ended or not is_truncated(error, text):
                     raise self._malformed(error, text, opened) from None
-                self._grow()
+                if not self._grow(self._max_whole):
+                    message = f"a JSON document of more than {self._max_whole >> 20} MB that cannot be read in pieces"
+                    raise InputError(message, place=self._place(), hint=_LISTS) from None
             else:
                 return len(text) - len(opened)
 
@@ -200,39 +214,47 @@ class JsonStream:
         """The head of a list, if the document is one that does not fit into memory at once and can be cut."""
         if self._ended:
             return None
-        match = _ITEMS.search(self._text, self._at)
-        if match is None or b"\n" not in match[1]:
+        match = _ARRAY.match(self._text, self._at) or _ITEMS.search(self._text, self._at)
+        if match is None:
             return None
         prefix = self._text[self._at : match.start(1)]
-        separator = b"}," + match[1] + b"{"
-        end = self._text.find(separator, match.end())
-        try:
-            # `items` inside of something else would leave that open
-            envelope = msgspec.json.decode(prefix + b"]}", type=dict[str, msgspec.Raw])
-            if end < 0 or list(envelope)[-1] != "items" or not is_plain_object(self._text[match.end() - 1 : end + 1]):
-                return None
-        except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
+        peek = peek_of_list(prefix)
+        if peek is None:
             return None
-        spaced = b'"kind": "' in self._text[match.end() : end]
+        try:
+            first = memoryview(self._text)[match.end() - 1 :]
+            first = first[: _length_of_first(first)]
+            plain = is_plain_object(first)
+            kind_follows = not plain and peek.kind is None
+        except ValueError:  # too long to be seen as a whole
+            return _ListHead(prefix=prefix, peek=peek, separator=b"", header=of_list(peek.metadata))
+        except (InputError, RecursionError):
+            return None
+        if kind_follows:
+            return None
+        separator = b"}," + match[1] + b"{"
+        seen = plain and b"\n" in match[1] and self._text.startswith(separator, match.end() - 2 + len(first))
+        spaced = b'"kind": "' in bytes(first)
         return _ListHead(
             prefix=prefix,
-            separator=separator,
+            peek=peek,
+            separator=separator if seen else b"",
             nested_list=b'"kind": "List"' if spaced else b'"kind":"List"',
-            header=of_list(envelope.get("metadata", msgspec.Raw())),
+            header=of_list(peek.metadata),
         )
 
     def _chunks(self) -> Iterator[Batch]:
         header = self._list.header if self._list else None
         while self._list is not None:
             origin = ChunkOrigin(source=self._source, document=self._document, start=self._offset, file=self._path)
-            items = self._cut(self._list.separator)
+            items = self._cut(self._list.separator) if self._list.separator else None
             batch = Batch(items=items or b"", origin=origin, settle=self._settle, header=header)
             header = None
             if items is None:
-                self._rest_of_list(batch)
+                self._read_items(batch)
             elif self._list.nested_list in items:
                 batch.decode(RAWS)
-                self._flatten(batch)
+                self._flatten(batch, self._list.peek)
             yield batch
             if batch.settle is not None:
                 batch.decode(RAWS)
@@ -258,31 +280,89 @@ class JsonStream:
         """The chunk is no array: the list ended in it, or it was cut inside an item, or it is not JSON."""
         chunk = bytes(batch.items[1:-1])
         self._replace(b",".join((chunk, self._text[self._at :])), at=self._offset - len(chunk) - 1)
-        self._rest_of_list(batch)
+        self._read_items(batch)
 
-    def _rest_of_list(self, batch: Batch) -> None:
-        """Gives the batch all items to the end of the list, and goes on to what follows the list's document."""
+    def _read_items(self, batch: Batch) -> None:
+        """Gives the batch the items that are at hand, read one by one, and at least one.
+
+        Where the list ends, goes on to what follows its document. Raises InputError for what is no list.
+        """
         assert self._list is not None
-        prefix, self._list = self._list.prefix, None
-        length = self._length_of(b"[")
-        batch.items = b"".join((b"[", memoryview(self._text)[self._at : self._at + length]))
+        head = self._list = replace(self._list, separator=b"")
+        self._fill(self._chunk)
+        self._skip_space()
+        end = following = 0
+        last = False
+        while not last:
+            text = memoryview(self._text)[self._at + following :]
+            length = self._length_of_item(text)
+            if length is None:
+                if end:
+                    break
+                if not self._grow(self._max_item):
+                    message = f"an object of more than {self._max_item >> 20} MB"
+                    raise InputError(message, place=self._place(), hint="API servers store less than 2 MB")
+                continue
+            end = following + length
+            after = bytes(text[length : length + 1])
+            last = after == b"]"
+            if after not in (b",", b"]"):
+                self._refuse_item(following)
+            space = _SPACE.match(self._text, self._at + end + 1)
+            assert space is not None
+            following = space.end() - self._at
+        batch.items = b"".join((b"[", memoryview(self._text)[self._at : self._at + end], b"]"))
         batch.settle = None
-        self._at += length
-        # not in one step: reading on moves `_at`
-        length = self._length_of(prefix + b"]")
-        self._at += length
-        self._flatten(batch)
+        self._at += end + 1
+        if last:
+            self._list = None
+            # not in one step: reading on moves `_at`
+            length = self._length_of(head.prefix + b"]")
+            self._at += length
+        self._flatten(batch, head.peek)
 
-    def _flatten(self, batch: Batch) -> None:
-        flat = self._flat(batch.items, replace(self._place(), line=None))
-        assert isinstance(batch.origin, ChunkOrigin)
-        batch.items, batch.origin = flat.items, replace(batch.origin, indexes=flat.indexes)
+    def _length_of_item(self, text: memoryview) -> int | None:
+        """Where something follows the JSON value that `text` begins with; None if the text must go on to tell."""
+        try:
+            _RAW.decode(text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            trailing = trailing_at(error)
+            if trailing is not None:
+                return trailing
+            if self._ended or not is_truncated(error, text):
+                self._refuse_item(len(self._text) - self._at - len(text))
+        else:
+            if self._ended:
+                self._refuse_item(len(self._text) - self._at - len(text))
+        return None
+
+    def _refuse_item(self, inside: int) -> NoReturn:
+        """Tells what is wrong with the list from an item on, which begins `inside` of what is at hand."""
+        self._at += inside
+        opened = b"[0,"
+        text = b"".join((opened, memoryview(self._text)[self._at :]))
+        try:
+            _RAW.decode(text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._malformed(error, text, opened) from None
+        raise AssertionError("the caller has found an error")
+
+    def _flatten(self, batch: Batch, peek: Peek) -> None:
+        origin = batch.origin
+        assert isinstance(origin, ChunkOrigin)
+        somewhere = Place(source=self._source, document=self._document)
+        flat = _flat(batch.items, lambda index: somewhere if index is None else origin.place(index), peek)
+        batch.items, batch.origin = flat.items, replace(origin, indexes=flat.indexes)
 
     # Errors
 
     def _place(self) -> Place:
         """Of the document, or the part of it, that is at hand."""
         return Place(source=self._source, document=self._document, line=self._line(self._offset))
+
+    def _place_of_item(self, index: int | None) -> Place:
+        """Of the document, or of one of its items."""
+        return self._place() if index is None else replace(self._place(), object=f"items[{index}]")
 
     def _malformed(self, error: Exception, text: bytes | memoryview, opened: bytes) -> InputError:
         if isinstance(error, RecursionError):
@@ -310,6 +390,21 @@ class JsonStream:
             line = _count_lines(self._path, offset) + 1
         self._known_line = (offset, line)
         return line
+
+
+def _flat(document: bytes | memoryview, place: Callable[[int | None], Place], peek: Peek | None = None) -> Flat:
+    """`flatten` with the place, which `place` knows of each item, in its errors."""
+    try:
+        return flatten(document, peek)
+    except ItemError as error:
+        raise error.at(place(error.index)) from None
+    except InputError as error:
+        raise error.at(place(None)) from None
+    except RecursionError:
+        raise InputError("not valid JSON: it is nested too deeply", place=place(None)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        # in a name or kind; what is not looked at here is found by the batch's decoder
+        raise explain_malformed(error, b"", place=place(None)) from None
 
 
 def line_of_item(path: Path, start: int, index: int) -> int | None:

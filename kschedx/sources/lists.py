@@ -14,8 +14,8 @@ MAX_NESTING = 20
 """Lists inside lists; nobody writes more than two."""
 
 
-class _Peek(Struct, rename="camel"):
-    """What tells an object from a list."""
+class Peek(Struct, rename="camel"):
+    """What tells an object from a list, and what the items of a typed list do not repeat."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -50,14 +50,32 @@ def is_plain_object(text: bytes | memoryview) -> bool:
     return peek.kind is not None and peek.kind != "" and not peek.kind.endswith("List")
 
 
-def flatten(document: bytes | memoryview) -> Flat:
+def peek_of_list(prefix: bytes) -> Peek | None:
+    """What a list says about itself before its items, where `prefix` goes up to their `[`; None if it is no list.
+
+    An array of objects is as good as one.
+    """
+    if prefix == b"[":
+        return Peek(kind="List")
+    try:
+        # `items` inside of something else would leave that open
+        if list(msgspec.json.decode(prefix + b"]}", type=dict[str, Raw]))[-1] != "items":
+            return None
+        peek = _peek(prefix + b"]}", index=None)
+    except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
+        return None
+    return peek if peek.kind is None or peek.kind.endswith("List") else None
+
+
+def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
     """The objects of a JSON document: itself, or its items where it is a list or an array.
 
-    Raises ItemError for what is no object or does not say its kind.
+    `of` is what the list says in which the objects of an array were found. Raises ItemError for what is no object or
+    does not say its kind.
     """
     if bytes(document[:1]) == b"[":
         listed: bytes | memoryview = document
-        peek = _Peek(kind="List")
+        peek = of or Peek(kind="List")
     else:
         peek = _peek(document, index=None)
         if not peek.is_list:
@@ -75,7 +93,7 @@ def flatten(document: bytes | memoryview) -> Flat:
     return Flat(items=items, indexes=tuple(index for _, index in found), header=header)
 
 
-def _flat(raws: list[Raw], of: _Peek, index: int | None = None, depth: int = 1) -> Iterator[tuple[Raw | bytes, int]]:
+def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -> Iterator[tuple[Raw | bytes, int]]:
     if depth > MAX_NESTING:
         raise InputError(f"lists nested more than {MAX_NESTING} deep")
     for number, raw in enumerate(raws):
@@ -91,7 +109,7 @@ def _flat(raws: list[Raw], of: _Peek, index: int | None = None, depth: int = 1) 
             yield _with_kind(raw, of, item), outermost
 
 
-def _with_kind(raw: Raw, of: _Peek, item: _Peek) -> bytes:
+def _with_kind(raw: Raw, of: Peek, item: Peek) -> bytes:
     """The item of a `PodList` as the Pod that it is."""
     assert of.kind is not None
     fields = {"apiVersion": item.api_version or of.api_version or "", "kind": of.kind.removesuffix("List")}
@@ -107,9 +125,9 @@ def _raws(text: Raw | bytes | memoryview) -> list[Raw]:
         raise InputError("not an array", place=Place(field="items")) from None
 
 
-def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> _Peek:
+def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> Peek:
     try:
-        return msgspec.json.decode(text, type=_Peek)
+        return msgspec.json.decode(text, type=Peek)
     except msgspec.ValidationError as error:
         problem = str(error).partition(" - at ")
         what = "kind and apiVersion are strings" if problem[1] else "not an object"

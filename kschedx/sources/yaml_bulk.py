@@ -20,11 +20,15 @@ from kschedx.sources.batch import Batch, ListedOrigin, Spot
 from kschedx.sources.lists import Flat, ItemError, flatten
 from kschedx.sources.ryml_json import to_json
 from kschedx.sources.yaml_scalars import as_number, key, resolve
-from kschedx.sources.yaml_text import Text, Value, load, split
+from kschedx.sources.yaml_text import MAX_DOCUMENT, Text, Value, load, split
 
 SMALL = 256 << 10
 """Bytes; below this pyyaml is quick enough, and knows every line."""
 PIECE = 1 << 20
+MAX_BULK = 2 << 20
+"""Bytes; rapidyaml takes three hundred times as much for a text that does nothing but open brackets."""
+_MANY = 200
+"""Ambiguous words; the text is searched for each of them."""
 
 _ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
 _INDICATOR = re.compile(rb"[&*!@`?](?<=[\s\[{,:?-].)(?![\s&=])")
@@ -34,7 +38,7 @@ _SEEN_DIFFERENTLY = (b"\t", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9"
 _AMBIGUOUS = re.compile(
     rb'"(?=[-+.0-9~yYnNoOTF])('
     rb"y(?:es)?|Y(?:es|ES)?|no?|N(?:o|O|ull|ULL)?|on|O(?:n|N|ff|FF)|off|T(?:rue|RUE)|F(?:alse|ALSE)|~"
-    rb"|[-+]?(?:0[0-9xXoObB_][0-9a-fA-F_]*|[0-9.][0-9._]*_[0-9_.eE+-]*|\.(?:inf|Inf|INF|nan|NaN|NAN))"
+    rb"|[-+]?(?:0[0-9xXoObB_][0-9a-fA-F_]*+|[0-9.]++_[0-9_.eE+-]*+|\.(?:inf|Inf|INF|nan|NaN|NAN))"
     rb')"'
 )
 """Strings in rapidyaml's JSON that may be no strings to kubectl, if they are not quoted in the YAML.
@@ -105,7 +109,7 @@ def _flatten(value: Value, lines: tuple[int, ...], document: Text, spot: Spot, s
 
 def _first_line(document: Text) -> int:
     """The line of the first key."""
-    match = re.match(rb"(?:[ \t]*(?:#.*)?\n)*", document.text)
+    match = re.match(rb"(?:[ \t]*+(?:#.*+)?\n)*+", document.text)
     return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
 
 
@@ -118,8 +122,12 @@ class _Pieces(Struct, frozen=True, kw_only=True):
 
     head: dict[str, Value]
     """The document without its items."""
-    starts: tuple[int, ...]
-    """Where each item begins, and where the last one ends."""
+    start: int
+    """Where the first item begins."""
+    end: int
+    """Where the last one ends."""
+    dash: bytes
+    """What is before an item's text, from the line end on."""
 
     @classmethod
     def of(cls, document: Text, source: str) -> _Pieces | None:
@@ -142,62 +150,65 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         kind = head.value.get("kind")
         if not isinstance(kind, str) or not kind.endswith("List"):
             return None
-        starts = re.finditer(re.escape(dash), text[:end])
-        first = match.start(1)
-        return cls(
-            head=head.value,
-            starts=(*(found.start() + 1 for found in starts if found.start() + 1 >= first), end),
-        )
+        return cls(head=head.value, start=match.start(1), end=end, dash=dash)
+
+    def cut(self, text: bytes) -> Iterator[tuple[int, ...]]:
+        """Where each item of a piece of about `PIECE` bytes begins, and where the last one ends."""
+        starts = [self.start]
+        while starts[-1] < self.end:
+            following = text.find(self.dash, starts[-1], self.end) + 1 or self.end
+            if following - starts[0] > PIECE and len(starts) > 1:
+                yield tuple(starts)
+                del starts[:-1]
+            starts.append(following)
+        yield tuple(starts)
 
 
 def _list(document: Text, pieces: _Pieces, source: str) -> Iterator[Batch]:
     """The items of a long list, about `PIECE` bytes at a time."""
-    starts, text = pieces.starts, document.text
+    text = document.text
     spot = Spot(document=document.number, line=document.line)
     line, counted, done = document.line, 0, 0
-    while done < len(starts) - 1:
-        upto = done + 1
-        while upto < len(starts) - 1 and starts[upto + 1] - starts[done] <= PIECE:
-            upto += 1
-        items = _items(document, starts[done : upto + 1], source)
-        if items is None:
-            # the text was cut at a wrong place, or an alias reaches further, or it is no YAML
-            yield from _exactly(document, source, skip=done)
-            return
+    for starts in pieces.cut(text):
         lines = []
-        for start in starts[done:upto]:
+        for start in starts[:-1]:
             line += text.count(b"\n", counted, start)
             counted = start
             lines.append(line)
+        try:
+            items = _items(document, starts, lines, source)
+        except InputError:
+            if len(text) > MAX_DOCUMENT:
+                raise
+            # the text was cut at a wrong place, or an alias reaches further, or it is no YAML
+            yield from _exactly(document, source, skip=done)
+            return
         flat = _flatten({**pieces.head, "items": items}, tuple(lines), document, spot, source)
         yield _batch(flat, tuple(lines), document, spot, source)
-        done = upto
+        done += len(lines)
 
 
-def _items(document: Text, starts: tuple[int, ...], source: str) -> list[Value] | None:
-    """The items that begin at these places of the text; None if they are no items by themselves."""
+def _items(document: Text, starts: tuple[int, ...], lines: list[int], source: str) -> list[Value]:
+    """The items that begin at these places of the text. Raises InputError if they are no items by themselves."""
     together = _bulk(document.text[starts[0] : starts[-1]])
-    if isinstance(together, list) and len(together) == len(starts) - 1:
+    if isinstance(together, list) and len(together) == len(lines):
         return together
     items: list[Value] = []
-    for start, end in itertools.pairwise(starts):
+    for (start, end), line in zip(itertools.pairwise(starts), lines, strict=True):
         text = document.text[start:end]
         item = _bulk(text)
         if not isinstance(item, list):
-            try:
-                read = load(Text(text=text, number=document.number, line=1), source=source)
-            except InputError:
-                return None
+            read = load(Text(text=text, number=document.number, line=line), source=source)
             item = read.value if read else None
         if not isinstance(item, list) or len(item) != 1:
-            return None
+            raise InputError("no item of the list", place=Place(source=source, document=document.number, line=line))
         items += item
     return items
 
 
 def _bulk(text: bytes) -> Value:
     """What rapidyaml reads; None where that may be something else than kubectl's reading."""
-    if any(mark in text for mark in _SEEN_DIFFERENTLY) or _INDICATOR.search(text):
+    if len(text) > MAX_BULK or any(mark in text for mark in _SEEN_DIFFERENTLY) or _INDICATOR.search(text):
         return None
     try:
         compact = msgspec.json.format(to_json(text), indent=-1)
@@ -209,7 +220,7 @@ def _bulk(text: bytes) -> Value:
         return None
     words = {word for word in _AMBIGUOUS.findall(compact) if not _is_string(word)}
     words |= {word for word in _AMBIGUOUS_KEY.findall(compact) if not _is_same_key(word)}
-    return None if any(_may_be_plain(word, text) for word in words) else value
+    return None if len(words) > _MANY or any(_may_be_plain(word, text) for word in words) else value
 
 
 def _is_string(word: bytes) -> bool:

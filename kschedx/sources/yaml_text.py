@@ -7,6 +7,7 @@ keys before it and not those after it. Unlike in kubectl, which takes the last, 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
 Value = yaml_scalars.Scalar | list["Value"] | dict[str, "Value"]
 
 MAX_DEPTH = 200
+MAX_DOCUMENT = 8 << 20
+"""Bytes, as libyaml reads a megabyte in a second; an API server stores objects of less than 2 MB."""
+MAX_REPEATED = 32 << 20
+"""Characters that aliases stand for."""
 
 # the look back comes last, so that the search for the dashes is fast
-_SEPARATOR = re.compile(rb"---(?<![^\n]---)(.*)")
-_NOTHING = re.compile(rb"(?:[ \t]*(?:#.*)?\r?\n|%.*\n)*[ \t]*(?:#.*)?")
+_SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
+_NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
 
 class Text(Struct, frozen=True, kw_only=True):
@@ -57,14 +62,14 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
     """
     text = text.removeprefix(b"\xef\xbb\xbf")
     number, start, line = 0, 0, first_line
-    for separator in [*_SEPARATOR.finditer(text), None]:
+    for separator in itertools.chain(_SEPARATOR.finditer(text), (None,)):
         end = separator.start() if separator else len(text)
         if not _NOTHING.fullmatch(text, start, end):
             number += 1
             yield Text(text=text[start:end], number=number, line=line)
         if separator is None:
             return
-        line += text.count(b"\n", start, end)
+        line += text.count(b"\n", start, separator.end())
         after = separator[1].strip()
         if after and not after.startswith(b"#"):
             shown = ascii(after.decode(errors="replace")[:30])
@@ -78,6 +83,9 @@ def load(document: Text, *, source: str) -> Document | None:
     import yaml
 
     reader = _Reader(document, source)
+    if len(document.text) > MAX_DOCUMENT:
+        message = f"a YAML document of more than {MAX_DOCUMENT >> 20} MB that cannot be read in pieces"
+        reader.fail(message, line=0, hint="lists can be longer, as `kubectl get -o yaml` writes them")
     try:
         return reader.read()
     except yaml.MarkedYAMLError as error:
@@ -109,6 +117,8 @@ class _Open:
     anchor: str | None
     first_node: int
     """How many nodes had been read when it began."""
+    first_character: int
+    """How many characters of scalars had been read when it began."""
     key: str | None = None
     """The key whose value comes next."""
     merges: bool = False
@@ -121,6 +131,8 @@ class _Anchor(Struct, frozen=True, kw_only=True):
     value: Value
     nodes: int
     """How many nodes it stands for; 0 as long as it is open."""
+    length: int
+    """How many characters its scalars have."""
 
 
 class _Reader:
@@ -133,6 +145,8 @@ class _Reader:
         self._anchors: dict[str, _Anchor] = {}
         self._nodes = 0
         self._alias_nodes = 0
+        self._characters = 0
+        self._alias_characters = 0
         self._result: Value = None
         self._line = 0
         self._item_lines: list[int] = []
@@ -158,7 +172,8 @@ class _Reader:
                 case events.ScalarEvent():
                     self._begin(line)
                     value = self._scalar(event, line)
-                    self._keep(event.anchor, value, nodes=1)
+                    self._characters += len(event.value)
+                    self._keep(event.anchor, value, nodes=1, length=len(event.value))
                     self._add(value, line)
                 case events.AliasEvent():
                     self._add(self._alias(str(event.anchor), line), line)
@@ -167,7 +182,8 @@ class _Reader:
                     self._start({} if isinstance(event, events.MappingStartEvent) else [], event, line)
                 case events.MappingEndEvent() | events.SequenceEndEvent():
                     done = self._open.pop()
-                    self._keep(done.anchor, done.value, nodes=self._nodes - done.first_node + 1)
+                    length = self._characters - done.first_character
+                    self._keep(done.anchor, done.value, nodes=self._nodes - done.first_node + 1, length=length)
                     self._add(done.value, done.line)
                 case _:
                     pass
@@ -204,12 +220,15 @@ class _Reader:
     def _start(self, value: dict[str, Value] | list[Value], event: CollectionStartEvent, line: int) -> None:
         if len(self._open) == MAX_DEPTH:
             self.fail(f"nested more than {MAX_DEPTH} deep", line=line)
-        self._keep(event.anchor, value, nodes=0)
-        self._open.append(_Open(value=value, line=line, anchor=event.anchor, first_node=self._nodes))
+        self._keep(event.anchor, value, nodes=0, length=0)
+        first = self._nodes, self._characters
+        self._open.append(
+            _Open(value=value, line=line, anchor=event.anchor, first_node=first[0], first_character=first[1])
+        )
 
-    def _keep(self, anchor: str | None, value: Value, *, nodes: int) -> None:
+    def _keep(self, anchor: str | None, value: Value, *, nodes: int, length: int) -> None:
         if anchor is not None:
-            self._anchors[anchor] = _Anchor(value=value, nodes=nodes)
+            self._anchors[anchor] = _Anchor(value=value, nodes=nodes, length=length)
 
     def _alias(self, name: str, line: int) -> Value:
         if self._open and self._is_item():
@@ -221,6 +240,10 @@ class _Reader:
             self.fail(f"&{name} contains itself", line=line)
         self._nodes += anchor.nodes + 1
         self._alias_nodes += anchor.nodes
+        self._characters += anchor.length
+        self._alias_characters += anchor.length
+        if self._alias_characters > MAX_REPEATED:
+            self.fail(f"aliases repeat more than {MAX_REPEATED >> 20} MB", line=line)
         if self._alias_nodes > 100 and self._nodes > 1000 and self._alias_nodes > self._nodes * self._alias_share():
             self.fail("aliases repeat too much of the document", line=line)
         return anchor.value

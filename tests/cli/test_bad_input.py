@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kschedx import loading
 from tests.builders import Manifest, pod
 from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
 from tests.command import Ran, kschedx
@@ -247,3 +248,12 @@ def test_a_command_without_arguments_shows_its_help(arguments: tuple[str, ...]) 
     ran = kschedx(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("Usage: kschedx")
+
+
+def test_memory_that_does_not_suffice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(path: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(loading, "read", read)
+    ran = kschedx("why", "x", "-s", write(tmp_path, NODE))
+    assert (ran.code, ran.err) == (2, "error: not enough memory for this input\n")

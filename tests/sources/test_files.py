@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,28 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
 def test_files_of_other_tools(content: str | bytes, message: str) -> None:
     write("x", content)
     assert error("x") == message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[a]" + "\n" * 200_000 + "!",
+        "[a]\n" * 50_000 + "!",
+        "#\n" * 100_000 + "!",
+        "\n" * 200_000 + "[a",
+        "services:" + "\n" * 200_000 + "- x: [",
+        "Name:  " + " " * 200_000,
+        "{{" + " " * 200_000 + "\n",
+        "{{" * 200_000 + "\n",
+        "resource" + "a" * 200_000,
+        "---" * 100_000 + "\na: [",
+    ],
+)  # fmt: skip
+def test_looking_at_a_long_text_takes_no_long_time(content: str) -> None:
+    write("x", content)
+    started = time.monotonic()
+    assert error("x").startswith("x:")
+    assert time.monotonic() - started < 5
 
 
 def test_braces_in_a_rendered_manifest_are_no_template() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,10 @@ def concatenated(objects: list[dict[str, Any]]) -> str:
     return "\n".join(json.dumps(item) for item in objects)
 
 
+def array(objects: list[dict[str, Any]]) -> str:
+    return json.dumps(objects)
+
+
 def two_lists(objects: list[dict[str, Any]]) -> str:
     half = len(objects) // 2
     return indented(4)(objects[:half]) + "\n" + one_per_line(objects[half:]) + json.dumps([])
@@ -51,7 +56,7 @@ def with_carriage_returns(objects: list[dict[str, Any]]) -> str:
 
 
 LAYOUTS = [
-    one_per_line, indented(4), indented(2), indented(1), indented(0), compact, concatenated, two_lists,
+    one_per_line, indented(4), indented(2), indented(1), indented(0), compact, concatenated, array, two_lists,
     with_carriage_returns,
 ]  # fmt: skip
 
@@ -127,6 +132,96 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert count == 20_000
     assert peak < path.stat().st_size / 4
+
+
+def typed(objects: list[dict[str, Any]]) -> str:
+    """As an API server writes them: on one line, the kind before the items, which do not repeat it."""
+    items = [{key: value for key, value in item.items() if key != "kind"} for item in objects]
+    return json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("write", [compact, typed, json.dumps, indented(0)])
+def test_memory_does_not_grow_where_line_ends_do_not_tell(write: Callable[[list[dict[str, Any]]], str]) -> None:
+    objects = [{"kind": "Pod", "spec": [{"a": 1}, {"a": "},{"}, {"a": "x" * 200}]}] * 20_000
+    text = write(objects).encode()
+    tracemalloc.start()
+    stream = JsonStream(io.BytesIO(text), source="big.json", chunk=1 << 16, small=1 << 16)
+    count = sum(len(batch.decode(OBJECTS)) for batch in stream.batches())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 20_000
+    assert peak < len(text) / 4
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_typed_list_on_a_single_line(separators: tuple[str, str]) -> None:
+    items = [{"metadata": {"name": f"p{number}"}, "spec": [{}, {}]} for number in range(50)]
+    text = json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}, separators=separators)
+    found = objects_of(text, chunk=200, small=200)
+    assert found == [{"apiVersion": "v1", "kind": "Pod", **item} for item in items]
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "problem"),
+    [
+        ('{"kind":"List","items":[', " ", "a JSON document of more than 1 MB that cannot be read in pieces"),
+        ("{", " ", "a JSON document of more than 1 MB that cannot be read in pieces"),
+        ("{", "\n", "a JSON document of more than 1 MB that cannot be read in pieces"),
+        ("[", "1,", "a JSON document of more than 1 MB that cannot be read in pieces"),
+        ('{"kind":"Pod","a":', "1", "a JSON document of more than 1 MB that cannot be read in pieces"),
+        ('{"kind":"Pod","a":"', "\\n", "a JSON document of more than 1 MB that cannot be read in pieces"),
+        ('{"kind":"List","items":[{"kind":"Pod","a":"', "x", "an object of more than 2 MB"),
+        ('{"kind":"List","items":[{"kind":"Pod"}, {"kind":"Pod","a":[', "1,", "an object of more than 2 MB"),
+        ('[{"kind":"Pod","a":"', "x", "an object of more than 2 MB"),
+        ('[{"kind":"Pod"}', " ", "an object of more than 2 MB"),
+        ("", "[", "not valid JSON: it is nested too deeply"),
+        ("", '{"a":', "not valid JSON: it is nested too deeply"),
+        ('[{"kind":"Pod","a":', '[{"a":', "not valid JSON: it is nested too deeply"),
+    ],
+)
+def test_what_does_not_end_is_refused_soon(head: str, unit: str, problem: str) -> None:
+    class Endless(io.RawIOBase):
+        """Gigabytes."""
+
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            begin, self.given = self.given, self.given + size
+            assert self.given < 16 << 20, "it was refused too late"
+            if begin < len(head):
+                return (head[begin:] + unit * size)[:size].encode()
+            within = (begin - len(head)) % len(unit)
+            return (unit * (size // len(unit) + 2))[within : within + size].encode()
+
+    with pytest.raises(InputError, match=re.escape(problem)):
+        list(JsonStream(Endless(), source="-", chunk=1000, small=1000, max_item=2 << 20, max_whole=1 << 20).batches())
+
+
+@pytest.mark.parametrize("write", [one_per_line, compact, typed, json.dumps])
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ("[1,]", "not valid JSON: trailing comma in array"),
+        ("NaN", "not valid JSON: JSON has no NaN and no Infinity"),
+        ("[1 2]", "not valid JSON: expected ',' or ']'"),
+        ("1} {", "not valid JSON: expected ',' or ']'"),
+        ("1}]]", "not valid JSON"),
+        ("1},,{", "not valid JSON: invalid character ','"),
+    ],
+)
+def test_damage_in_a_long_list(write: Callable[[list[dict[str, Any]]], str], bad: str, problem: str) -> None:
+    text = write([{"kind": "Pod", "a": 1}] * 50 + [{"kind": "Pod", "a": "HERE"}] + [{"kind": "Pod", "a": 1}] * 50)
+    with pytest.raises(InputError) as caught:
+        objects_of(text.replace('"HERE"', bad), chunk=100, small=100)
+    assert problem in str(caught.value)
+
+
+def test_an_object_without_a_kind_in_a_long_list_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(one_per_line([{"kind": "List", "items": []}, *[{"kind": "Pod"}] * 100, {"name": "a"}]))
+    with path.open("rb") as file, pytest.raises(InputError) as caught:
+        list(JsonStream(file, source="a.json", path=path, chunk=300, small=300).batches())
+    assert str(caught.value) == 'a.json:103: no "kind", so this is no Kubernetes object'
 
 
 def test_lists_in_a_long_list_are_flattened() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -165,6 +166,46 @@ def test_lines_of_items() -> None:
     found = read_all(text)
     assert not isinstance(found, str)
     assert [place.line for _, place in found] == list(range(2, 40_002, 2))
+
+
+ITEM = "- kind: Pod\n  metadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        ("- kind: Pod\n  a: [1\n", "not valid YAML: did not find expected"),
+        ("- kind: Pod\n  a: *b\n", "*b is used, but there is no &b before it"),
+        ("- kind: Pod\n  a: " + "[" * 300 + "]" * 300 + "\n", "nested more than 200 deep"),
+        ("- 5\n", "not an object, so this is no Kubernetes object"),
+    ],
+)
+def test_an_error_in_a_list_that_is_too_long_to_be_read_at_once(
+    monkeypatch: pytest.MonkeyPatch, item: str, problem: str
+) -> None:
+    monkeypatch.setattr(yaml_bulk, "SMALL", 1000)
+    monkeypatch.setattr(yaml_bulk, "PIECE", 1000)
+    monkeypatch.setattr(yaml_bulk, "MAX_DOCUMENT", 2000)
+    found = read_all("kind: List\nitems:\n" + ITEM * 100 + item + ITEM * 100)
+    assert isinstance(found, str)
+    assert problem in found
+    assert found.startswith(("a.yaml:203", "a.yaml:204", "a.yaml:205"))
+
+
+@pytest.mark.parametrize("unit", ["1_", "0_", "_", "12:", "0x", "1.", "'01'\n-\t"])
+def test_a_long_scalar_takes_no_long_time(unit: str) -> None:
+    started = time.monotonic()
+    found = read_all(f"kind: Pod\na: {unit * 150_000}x\nb: c\n")
+    assert time.monotonic() - started < 5
+    assert isinstance(found, str) or found[0][0]["a"] == unit * 150_000 + "x"
+
+
+def test_many_words_that_can_be_read_in_two_ways() -> None:
+    words = "\n".join(f'- "0{number:o}"' for number in range(30_000))
+    started = time.monotonic()
+    found = read_all(f"kind: Pod\na:\n{words}\n")
+    assert time.monotonic() - started < 5
+    assert found[0][0]["a"][:3] == ["00", "01", "02"]  # type: ignore[index]
 
 
 def test_rapidyaml_is_silent(capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from functools import partial
 
 import pytest
 
 from kschedx.errors import InputError
+from kschedx.sources import yaml_text
 from kschedx.sources.yaml_text import Value, load, split
 
 
@@ -143,6 +145,41 @@ def test_attacks_are_refused_quickly(text: str, expected: str) -> None:
     start = time.monotonic()
     assert expected in message(text)
     assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Pod\na: &a [" + "x" * 3000 + "]\nb: [" + "*a, " * 400 + "]\n",
+        "kind: Pod\na: &a {b: " + "x" * 3000 + "}\nb:\n" + "- <<: *a\n" * 400,
+        "kind: Pod\na: &a " + "x" * 30_000 + "\nb: &b [*a, *a, *a, *a]\nc: [*b, *b, *b, *b, *b, *b, *b, *b]\n",
+    ],
+)
+def test_a_long_text_is_not_repeated_without_end(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    assert value(text)
+    monkeypatch.setattr(yaml_text, "MAX_REPEATED", 900_000)
+    assert "aliases repeat more than" in message(text)
+
+
+def test_a_long_document_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "MAX_DOCUMENT", 2 << 20)
+    assert value("a: " + "b" * (1 << 20))
+    assert message("a: b\n---\nc: " + "d" * (3 << 20)) == (
+        "a.yaml:2: a YAML document of more than 2 MB that cannot be read in pieces "
+        "(lists can be longer, as `kubectl get -o yaml` writes them)"
+    )
+
+
+@pytest.mark.parametrize("between", ["\n" * 2_000_000, "---\n" * 500_000, "# a\n" * 500_000, " " * 2_000_000])
+def test_nothing_at_length_takes_no_memory(between: str) -> None:
+    text = f"a: 1\n---\n{between}\n---\nb: 2\n".encode()
+    tracemalloc.start()
+    found = [(document.number, document.line) for document in split(text, source="a.yaml")]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found[0] == (1, 1)
+    assert found[1] == (2, 4 + between.count("\n"))
+    assert peak < 3 * len(text)
 
 
 def test_ordinary_aliases_are_no_attack() -> None:

@@ -1,0 +1,34 @@
+"""JSON to records: what does not fit is an error of the input, whatever it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.decode import decode
+from kschedx.api.types import PodSpec
+from kschedx.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'{"priority": "5"}', "priority: expected int | null, got str"),
+        (b'{"affinity": {"nodeAffinity": 5}}', "affinity.nodeAffinity: expected object | null, got int"),
+        (b'{"priority": 5', "not valid JSON: Input data was truncated"),
+        (b'{"priority": 9223372036854775808}', "priority: expected int <= 2147483647"),
+        (b'{"schedulerName": "\xff"}', "not valid UTF-8"),
+        (b'{"affinity": ' + b"[" * 500 + b"]" * 500 + b"}", "nested too deeply"),
+        (b'{"affinity": ' + b'{"a":[' * 300 + b"]}" * 300 + b', "priority": "a"}', "nested too deeply"),
+        (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
+    ],
+)
+def test_errors(text: bytes, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        decode(text, PodSpec)
+    assert message in str(caught.value)
+
+
+def test_nulls_are_as_good_as_nothing() -> None:
+    assert decode(b'{"schedulerName": null, "tolerations": [{"key": null}, null]}', PodSpec) == decode(
+        b'{"tolerations": [{}, {}]}', PodSpec
+    )
