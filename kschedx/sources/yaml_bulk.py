@@ -31,10 +31,15 @@ _MANY = 200
 """Ambiguous words; the text is searched for each of them."""
 
 _ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
-_INDICATOR = re.compile(rb"[&*!@`?](?<=[\s\[{,:?-].)(?![\s&=])")
-"""Where an anchor, an alias, a tag or a reserved character may begin."""
+_INDICATOR = re.compile(
+    rb"[&*!@`?%](?<![^\s\[{,:?-].)(?!(?<=[^\s\[{,:?-] &)[\s&]|(?<=!)=?\s)"  # not a shell's && and !=
+    rb"|:(?<=[\[{,].)(?<![^\s\[{,:?-]..)|:(?<=[\s,].)(?<=[\[{,:?-]..)"
+)
+"""Where an anchor, an alias, a tag, a key with a mark of its own, an empty key or a reserved character may begin."""
 _SEEN_DIFFERENTLY = (b"\t", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\n...", b"\n%", b"<<")
 """Line ends and blanks, markers and merge keys, on which the two parsers differ."""
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xed[\xa0-\xbf]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
+"""Characters that YAML does not have: controls, halves of pairs, marks of byte order."""
 _AMBIGUOUS = re.compile(
     rb'"(?=[-+.0-9~yYnNoOTF])('
     rb"y(?:es)?|Y(?:es|ES)?|no?|N(?:o|O|ull|ULL)?|on|O(?:n|N|ff|FF)|off|T(?:rue|RUE)|F(?:alse|ALSE)|~"
@@ -45,7 +50,7 @@ _AMBIGUOUS = re.compile(
 
 The order matters to speed: most strings are done with at the first character.
 """
-_AMBIGUOUS_KEY = re.compile(rb'"([-+.0-9][^"\\]*|null)":')
+_AMBIGUOUS_KEY = re.compile(rb'"([-+.0-9][^"\\]*|null|)":')
 _NOT_FINITE = re.compile(rb"[-+]?\.(?:inf|nan)", re.IGNORECASE)
 """What rapidyaml makes of plain texts such as `infinity`."""
 
@@ -208,7 +213,9 @@ def _items(document: Text, starts: tuple[int, ...], lines: list[int], source: st
 
 def _bulk(text: bytes) -> Value:
     """What rapidyaml reads; None where that may be something else than kubectl's reading."""
-    if len(text) > MAX_BULK or any(mark in text for mark in _SEEN_DIFFERENTLY) or _INDICATOR.search(text):
+    if len(text) > MAX_BULK or any(mark in text for mark in _SEEN_DIFFERENTLY):
+        return None
+    if _INDICATOR.search(text) or _FORBIDDEN.search(text):
         return None
     try:
         compact = msgspec.json.format(to_json(text), indent=-1)

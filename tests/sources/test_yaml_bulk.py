@@ -168,6 +168,25 @@ def test_lines_of_items() -> None:
     assert [place.line for _, place in found] == list(range(2, 40_002, 2))
 
 
+MARKS = [
+    "@ b", "@b", "`", "% b", "? b", "?", "*", "* b", "*= b", "*&", "&", "& b", "&&", "&& b", "&=", "!", "! b", "!=",
+    "!= b", "!&", ":", ": b", ":b", ":=", "x && b", "x & b", "x * b", "x != b", "x : b", "[::]:80", "a=[::]", "\b",
+    "\x7f", "\x85", "\x9f", "\ufeff", "\ufffe",
+]  # fmt: skip
+FORMS = [
+    "a: {}\nc: d\n", "a:\n- {}\n", "{}: d\n", "a: [{}]\n", "a: [x, {}, y]\n", "a: {{b: {}}}\n", "a: x {}\n",
+    "a:\n  b\n  {}\n", "? {}\n: d\n", "a: {{{}: d}}\n", "a: {{? {}, e: f}}\n", 'a: "x" {}\n', "a:{}\n", "a: |\n  {}\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("before", ["kind: Pod\n", ""])
+def test_a_mark_in_any_place(mark: str, before: str) -> None:
+    for form in FORMS:
+        fast, exact = both(before + form.format(mark))
+        assert fast == exact
+
+
 ITEM = "- kind: Pod\n  metadata: {name: a}\n"
 
 

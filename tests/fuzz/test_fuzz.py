@@ -1,0 +1,70 @@
+"""The short form of the fuzz runs, the same at every time; CONTRIBUTING.md has the long one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import hostile, targets
+
+ROOT = Path(__file__).resolve().parents[2]
+
+short = settings(max_examples=40, derandomize=True)
+seeds = st.integers(0, 2**32)
+
+
+@short
+@given(seeds)
+def test_clusters_by_chance(seed: int) -> None:
+    targets.answers(hostile.as_json(hostile.cluster(Random(seed))))
+
+
+@short
+@given(seeds, st.integers(1, 4))
+def test_damaged_stories(seed: int, times: int) -> None:
+    random = Random(seed)
+    story = random.choice(hostile.stories())
+    objects = random.sample(story, min(len(story), 12))
+    for _ in range(times):
+        objects = hostile.damaged(objects, random)
+    targets.answers(hostile.as_json(objects))
+
+
+PIECES = [
+    b"", b"\n", b"- ", b"  ", b"\t", b"{", b"[", b"]", b"}", b'"', b"'", b":", b",", b"#", b"&a ", b"*a", b"<<: ",
+    b"!!str ", b"|\n", b"---\n", b"? ", b"@", b"\xff", b"\0", b"\b", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"0x1", b"1_0",
+    b"yes", b"~", b".inf", b"1e999", b"9" * 30, b"\r\n", b"\\u0000",
+]  # fmt: skip
+
+
+@st.composite
+def damaged_texts(draw: st.DrawFn) -> bytes:
+    text = draw(st.sampled_from([text for text in hostile.texts() if len(text) < 3000]))
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = start + draw(st.sampled_from([0, 0, 1, 1, 5, 100]))
+        text = text[:start] + draw(st.sampled_from(PIECES)) + text[end:]
+    return text
+
+
+@settings(short, max_examples=150)
+@given(damaged_texts(), st.sampled_from([targets.json_pieces, targets.yaml_readers, targets.configurations]))
+def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
+    target(text)
+
+
+def test_with_coverage_as_a_guide(tmp_path: Path) -> None:
+    limits = ["-runs=200", "-seed=1", "-max_len=2000", "-rss_limit_mb=1024", "-timeout=20"]
+    command = [sys.executable, "-m", "tests.fuzz", "readers", *limits, f"-artifact_prefix={tmp_path}/", "corpus"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    told = ran.stderr.decode(errors="replace")
+    assert ran.returncode == 0, told[-3000:]
+    assert "DONE" in told
