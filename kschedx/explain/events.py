@@ -53,11 +53,13 @@ class Event(Struct, frozen=True, kw_only=True):
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
 
 
-_HEAD = re.compile(r"(\d+)/(\d+) nodes are available:?\s*")
+_LONGEST = 32 << 10
+"""Characters of a message that are looked at; API servers store a thousand."""
+_HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
-_OLDEST_PART = re.compile(r"(.+?) \((\d+)\)(?:, |$)")
-_NEXT_PART = re.compile(r",\s+(?=\d+ \S)")
-_COUNTED = re.compile(r"(\d+) (.+)", re.DOTALL)
+_OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
+_NEXT_PART = re.compile(r",\s+(?=\d{1,9} \S)")
+_COUNTED = re.compile(r"(\d{1,9}) (.+)", re.DOTALL)
 _UNTRIED = re.compile(r"\. (not found)\.?$")
 _POST_FILTER = re.compile(
     r"(?:^|\s|(?<=\.))((?:no new claims to deallocate|still not schedulable|(?:deallocation|deletion) of ResourceClaim "
@@ -67,13 +69,13 @@ _POST_FILTER = re.compile(
 
 def parse(text: str) -> Event:
     """Any text: an event's message, a line of `kubectl describe` around it, or a single reason."""
-    text = " ".join(text.split())
+    text = " ".join(text[:_LONGEST].split())
     oldest = _OLDEST.search(text)
     if oldest:
-        return Event(
-            nodes=None,
-            parts=tuple(_part(Stage.FILTER, int(n), reason) for reason, n in _OLDEST_PART.findall(oldest[1])),
-        )
+        # reason, count, reason, count, and what is left
+        pieces = _OLDEST_COUNT.split(oldest[1])
+        counted = zip(pieces[0::2], pieces[1::2], strict=False)
+        return Event(nodes=None, parts=tuple(_part(Stage.FILTER, int(count), reason) for reason, count in counted))
     head = _HEAD.search(text)
     if head is None:
         return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
@@ -102,7 +104,7 @@ def _parts(stage: Stage, text: str) -> Iterator[EventPart]:
     text = text.strip().strip(".").strip()
     if not text:
         return
-    for sentence in re.split(r"(?<=\S)\. (?=\d+ )", text):
+    for sentence in re.split(r"(?<=\S)\. (?=\d{1,9} )", text):
         for piece in _NEXT_PART.split(sentence):
             counted = _COUNTED.fullmatch(piece)
             if counted:

@@ -57,7 +57,7 @@ def _unknown_key(key: str, cluster: ClusterNodes) -> LabelHint:
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     """The known text that is closest to one that is wanted; empty where none is close."""
-    for text in wanted:
+    for text in wanted[:LOOKED_AT]:
         close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
         if close:
             return close[0]

@@ -54,7 +54,10 @@ class _Wanted(Struct, frozen=True, kw_only=True):
         ports = self.occupied(spec)
         if not ports:  # nearly always
             return frozenset()
-        return frozenset(port for port in ports if any(port.conflicts(other) for other in self.ports))
+        same: dict[int, list[_HostPort]] = {}
+        for wanted in self.ports:
+            same.setdefault(wanted.port, []).append(wanted)
+        return frozenset(port for port in ports if any(port.conflicts(other) for other in same.get(port.port, ())))
 
 
 class _State(Struct, frozen=True, kw_only=True):
@@ -128,16 +131,15 @@ def _in_use(nodes: NodeTable, node: int, state: _State) -> frozenset[_HostPort]:
 
 def _conflicts(nodes: NodeTable, row: int, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
     """Every pair of a wanted port and a pod on the node that is in its way."""
-    holders = [
-        (nodes.pods.key(int(pod)), port)
-        for pod in nodes.pods_on(row)
-        for port in wanted.occupied(nodes.pods.specs[int(pod)])
-    ]
+    holders: dict[int, list[tuple[str, _HostPort]]] = {}
+    for pod in nodes.pods_on(row):
+        for port in wanted.occupied(nodes.pods.specs[int(pod)]):
+            holders.setdefault(port.port, []).append((nodes.pods.key(int(pod)), port))
     return tuple(
         HostPortConflict(
             port=mine.port, protocol=mine.protocol, host_ip=mine.ip, holder=holder, holder_host_ip=theirs.ip
         )
         for mine in wanted.ports
-        for holder, theirs in holders
+        for holder, theirs in holders.get(mine.port, ())
         if mine.conflicts(theirs)
     )

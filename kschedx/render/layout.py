@@ -79,7 +79,8 @@ def joined(items: Iterable[str], room: int) -> list[str]:
 def _shortened(fact: Fact, room: int, limit: int) -> list[str]:
     """As many items as leave room for the count of those left out; a single long item is cut."""
     items = [visible(item) for item in fact.items]
-    for shown in range(len(items) - 1, 0, -1):
+    # no line has more items than cells
+    for shown in range(min(len(items) - 1, limit * room), 0, -1):
         rest = fact.rest[shown] if shown < len(fact.rest) else f"{len(items) - shown:,} more"
         rows = joined([*items[:shown], rest], room)
         if len(rows) <= limit:

@@ -80,6 +80,10 @@ def _uncordon(place: Place) -> Remedy:
     return Remedy(title=f"uncordon {place.node.name}", cost=Cost.NODE, step=place.change_node(uncordoned))
 
 
+MOST_TAINTS = 50
+"""A sentence that names more of them is no advice."""
+
+
 def _taints(place: Place) -> Iterator[Remedy]:
     """All taints of the node that the pod does not tolerate: to mend only the first helps nobody."""
     comparison = place.cycle.release.enabled("TaintTolerationComparisonOperators")
@@ -92,7 +96,7 @@ def _taints(place: Place) -> Iterator[Remedy]:
     if place.node.spec.unschedulable and any(taint.key == UNSCHEDULABLE_TAINT.key for taint in missing):
         yield _uncordon(place)
         return
-    if any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
+    if len(missing) > MOST_TAINTS or any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
         return
     text = " and ".join(str(taint) for taint in missing)
     yield Remedy(title=f"tolerate {text}", cost=Cost.POD, step=change_pod(lambda pod: edit.tolerating(pod, missing)))
@@ -104,7 +108,8 @@ def _taints(place: Place) -> Iterator[Remedy]:
 
 
 def _without_taints(node: Node, taints: Sequence[Taint]) -> Node:
-    return replace(node, spec=replace(node.spec, taints=tuple(t for t in node.spec.taints if t not in taints)))
+    gone = frozenset(taints)
+    return replace(node, spec=replace(node.spec, taints=tuple(t for t in node.spec.taints if t not in gone)))
 
 
 def _host_port(finding: f.HostPortConflict, place: Place) -> Iterator[Remedy]:

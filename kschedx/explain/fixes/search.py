@@ -28,6 +28,8 @@ MOST_FIXES = 6
 MOST_OF_A_COST = 2
 """Fixes of the same cost that are told: a reader wants alternatives, not variations."""
 MOST_PARTIAL = 2
+MOST_WRONG = 50
+"""What is wrong with a node that is still worth mending."""
 
 
 def find_fixes(framework: Framework, cycle: Cycle) -> tuple[Fix, ...]:
@@ -123,6 +125,8 @@ def _proposals(cycle: Cycle, base: Proposal) -> Iterator[Proposal]:
     whole = [((preempting.cost, 1, -1), preempting) for preempting in _preemption(cycle, base)]
     single: list[Proposal] = []
     for number, (place, findings) in enumerate(_all_places(cycle)):
+        if len(findings) > MOST_WRONG:
+            continue
         groups = remedies(findings, place)
         for steps in islice(product(*groups), 24) if all(groups) else ():
             proposal = _combined(base, steps)
