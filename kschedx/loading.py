@@ -15,6 +15,7 @@ from kschedx.api.validation import validate_written_node, validate_written_pod_s
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.sources.dumps import Dump, See, ignore
 from kschedx.sources.files import read
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, p
 """How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
 
 
-def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None) -> Snapshot:
-    """A snapshot of everything in files and folders; `-` is standard input. `keep` collects what it is made of.
+def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None, see: See = ignore) -> Snapshot:
+    """A snapshot of everything in files, folders and archives; `-` is standard input.
+
+    `keep` collects what it is made of, and `see` is called with every dump of another tool that is recognized.
 
     A file of `kschedx snapshot` is named as it names itself, so that it gives the same answers under any name.
 
@@ -36,16 +39,23 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None)
     amounts, selectors and operators that none would take. Raises `InputError` with the place.
     """
     builder, names = SnapshotBuilder(), []
+    formats: dict[str, None] = {}
+
+    def seen(dump: Dump) -> None:
+        formats[dump.format] = None
+        see(dump)
+
     with _no_collection():
         for path in paths:
             known = len(builder.headers)
-            for batch in read(path):
+            for batch in read(path, seen):
                 builder.add(batch)
                 if keep is not None:
                     keep.add(batch)
             names.append(merged(builder.headers[known:]).source or path)
         snapshot = builder.finish(", ".join(names))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
+    snapshot = replace(snapshot, source=replace(snapshot.source, formats=tuple(formats)))
     if check:
         source = snapshot.source
         if snapshot.orphans and "Node" not in source.missing and "Node" not in source.complete:

@@ -49,6 +49,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """Kind to number of objects that were read."""
     missing: Mapping[str, Missing] = field(default_factory=dict)
     """Kinds whose objects could not be read, though the cluster may have some."""
+    formats: tuple[str, ...] = ()
+    """The dumps of other tools that were recognized, by the names that people know them by."""
     server_version: str = ""
     """The API server's release (`v1.36.2`), where one was asked."""
     taken: str = ""

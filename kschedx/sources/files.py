@@ -1,79 +1,42 @@
-"""Files, folders and standard input."""
+"""Files, folders, archives and standard input."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import os
-import re
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from kschedx.errors import InputError, Place, nearest
-from kschedx.sources import foreign
+from kschedx.sources import compressed, foreign, manifests
 from kschedx.sources.batch import Batch
-from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.compressed import Budget, Counted
+from kschedx.sources.dumps import See, ignore
+from kschedx.sources.manifests import HEAD, holds_nothing
+from kschedx.sources.streams import Joined, Readable
+from kschedx.sources.tree import SUFFIXES, Folder, Tree, unreadable
 
 STDIN = "-"
-SUFFIXES = (".yaml", ".yml", ".json")
-_HEAD = 64 << 10
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[?\s*(?:\{\s*[\"}]|\])")
+_TAR = b"ustar"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_MOST_KEPT = 512 << 20
+"""Bytes of an archive that comes through a pipe, which is needed twice."""
 
 
-def read(path: str) -> Iterator[Batch]:
-    """The Kubernetes objects of a file, of a folder's *.yaml, *.yml and *.json, or of standard input ("-").
+def read(path: str, see: See = ignore) -> Iterator[Batch]:
+    """The Kubernetes objects of a file, of a folder or archive, or of standard input ("-").
 
-    Folders are read with what is below them, in order of names; hidden files are left out. Any of it may be gzipped.
-    Raises InputError with the place for what cannot be read, also midway.
+    Of a folder or an archive its *.yaml, *.yml and *.json are read, hidden ones excepted; of a dump that is recognized
+    the files that hold what scheduling reads, and `see` is called with it. Any of it may be compressed. Raises
+    InputError with the place for what cannot be read, also midway.
     """
     if path == STDIN:
-        yield from _checked(_open_stdin(), STDIN, None)
+        yield from _checked(_input(_open_stdin(), STDIN, None, see), STDIN)
     elif Path(path).is_dir():
-        files = list(_manifests(Path(path)))
-        if not files:
-            allowed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
-            raise InputError("a folder without manifests", place=Place(source=path), hint=f"allowed are {allowed}")
-        empty = True
-        for file in files:
-            for batch in _file(file, may_be_empty=True):
-                empty = False
-                yield batch
-        if empty:
-            raise _holds_nothing(path)
+        yield from _tree(Folder(path), path, see, None)
     else:
-        yield from _file(Path(path))
-
-
-def _manifests(folder: Path) -> Iterator[Path]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise _unreadable(str(folder), error) from None
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _manifests(folder / entry.name)
-        elif entry.name.removesuffix(".gz").endswith(SUFFIXES) and entry.is_file():
-            yield folder / entry.name
-
-
-def _file(path: Path, *, may_be_empty: bool = False) -> Iterator[Batch]:
-    source = str(path)
-    try:
-        with path.open("rb", buffering=0) as file:
-            # a pipe with a name cannot be read twice
-            again = path if path.is_file() else None
-            yield from _checked(cast(BinaryIO, file), source, again, may_be_empty=may_be_empty)
-    except FileNotFoundError:
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = nearest(path.name, beside)
-        raise InputError("no such file or folder", place=Place(source=source), hint=hint) from None
-    except OSError as error:
-        raise _unreadable(source, error) from None
+        yield from _checked(_file(Path(path), see), path)
 
 
 def _open_stdin() -> BinaryIO:
@@ -82,99 +45,132 @@ def _open_stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _unreadable(source: str, error: OSError) -> InputError:
-    return InputError(f"cannot be read: {(error.strerror or str(error)).lower()}", place=Place(source=source))
+def _file(path: Path, see: See) -> Iterator[Batch]:
+    source = str(path)
+    try:
+        with path.open("rb", buffering=0) as file:
+            # a pipe with a name cannot be read twice
+            again = path if path.is_file() else None
+            yield from _input(cast(BinaryIO, file), source, again, see)
+    except FileNotFoundError:
+        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = nearest(path.name, beside)
+        raise InputError("no such file or folder", place=Place(source=source), hint=hint) from None
+    except OSError as error:
+        raise unreadable(source, error) from None
 
 
-def _checked(file: BinaryIO, source: str, path: Path | None, *, may_be_empty: bool = False) -> Iterator[Batch]:
-    """The file's batches; a file without any object is an error unless `may_be_empty`."""
+def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
+    """The batches; none at all is an error."""
     empty = True
-    for batch in _batches(file, source, path):
+    for batch in batches:
         empty = False
         yield batch
-    if empty and not may_be_empty:
-        raise _holds_nothing(source)
+    if empty:
+        raise holds_nothing(source)
 
 
-def _holds_nothing(source: str) -> InputError:
-    return InputError("holds no objects", place=Place(source=source), hint=foreign.ALLOWED)
+def _input(file: BinaryIO, source: str, path: Path | None, see: See) -> Iterator[Batch]:
+    """What is in a file, which may be an archive."""
+    budget = Budget(source)
+    again = _Again(file, budget)
+    head, content = _unpacked(again, source, budget)
+    packed = content is not again
+    if not packed and head.startswith(_ZIP):
+        from kschedx.sources.archives import Zip
 
+        yield from _tree(Zip(again.from_start(source), source, budget), source, see, budget)
+    elif head[257:262] == _TAR:
+        from kschedx.sources.archives import Tar
 
-def _batches(file: BinaryIO, source: str, path: Path | None) -> Iterator[Batch]:
-    head = file.read(_HEAD)
-    if head.startswith(b"\x1f\x8b"):
-        try:
-            unpacked = cast(BinaryIO, gzip.GzipFile(fileobj=_Joined(head, file)))
-            yield from _batches_of(unpacked.read(_HEAD), unpacked, source, None)
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise InputError("damaged gzip data", place=Place(source=source)) from None
+        def reopened() -> Readable:
+            start, whole = _unpacked(Counted(again.from_start(source), budget), source, budget)
+            return Joined(start, whole)
+
+        yield from _tree(Tar(reopened, source), source, see, budget)
     else:
-        yield from _batches_of(head, file, source, path)
+        again.forget()
+        yield from manifests.read(head, content, source, None if packed else path, see)
 
 
-def _batches_of(head: bytes, file: BinaryIO, source: str, path: Path | None) -> Iterator[Batch]:
-    if head.startswith(b"\x1f\x8b"):
-        raise _foreign("data compressed twice", source)
-    if looks := foreign.binary(head):
-        raise _foreign(looks, source)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    whole = _Joined(head, file)
-    if not start.startswith((b"{", b"[")) or start.startswith(b"{{"):
-        yield from _yaml(whole.read(), source)
-    elif len(head) == _HEAD:
-        yield from JsonStream(whole, source=source, path=path).batches()
-    else:
-        yield from _braces(whole.read(), source, path)
+def _tree(tree: Tree, source: str, see: See, budget: Budget | None) -> Iterator[Batch]:
+    """The manifests of a folder or an archive; `budget` is the archive's."""
+    from kschedx.sources.dumps import layouts
+
+    plan = layouts.plan(tree.names(), source)
+    if not plan.wanted:
+        allowed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
+        raise InputError(f"{tree.what} without manifests", place=Place(source=source), hint=f"allowed are {allowed}")
+    for dump in plan.dumps:
+        see(dump)
+    empty = True
+    for member in tree.open(plan.wanted):
+        own = budget or Budget(member.source)
+        file: Readable = member.file if budget else Counted(member.file, own)
+        head, content = _unpacked(file, member.source, own)
+        path = member.path if content is file else None
+        for batch in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
+            empty = False
+            yield batch
+    if empty:
+        raise holds_nothing(source)
 
 
-def _braces(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
-    """A short text that begins as JSON does: it may be YAML in flow style, or begin so."""
-    try:
-        batches = list(JsonStream(io.BytesIO(text), source=source, path=path).batches())
-    except InputError:
-        if _JSON_START.match(text) and b"\n---" not in text:
-            raise
-        yield from _yaml(text, source)
-    else:
-        yield from batches
+def _unpacked(file: Readable, source: str, budget: Budget) -> tuple[bytes, Readable]:
+    """The first bytes of a file's content, and the rest of it: the file itself, if it is not compressed."""
+    head = _head(file)
+    compression = compressed.format_of(head)
+    if not compression:
+        return head, file
+    content = compressed.unpacked(Joined(head, file), compression, source, budget)
+    head = _head(content)
+    if compressed.format_of(head):
+        raise InputError("looks like data compressed twice", place=Place(source=source), hint=foreign.ALLOWED)
+    return head, content
 
 
-def _yaml(text: bytes, source: str) -> Iterator[Batch]:
-    from kschedx.sources import yaml_bulk
-
-    try:
-        yield from yaml_bulk.read(text, source=source)
-    except InputError as error:
-        line = foreign.template_line(text)
-        if line is not None:
-            place = Place(source=source, line=line)
-            message = "looks like a template of a Helm chart"
-            raise InputError(message, place=place, hint="render it first, with `helm template`") from None
-        if looks := foreign.text(text):
-            raise _foreign(looks, source) from None
-        raise error from None
+def _head(file: Readable) -> bytes:
+    """The first bytes; fewer only if there are no more, also where a pipe hands out little at a time."""
+    head = b""
+    while len(head) < HEAD and (block := file.read(HEAD - len(head))):
+        head += block
+    return head
 
 
-def _foreign(looks: str, source: str) -> InputError:
-    return InputError(f"looks like {looks}", place=Place(source=source), hint=foreign.ALLOWED)
+class _Again(Counted):
+    """A file that can be read from its beginning again; what comes through a pipe is kept in memory until `forget`."""
 
+    def __init__(self, file: BinaryIO, budget: Budget) -> None:
+        super().__init__(file, budget)
+        self._raw = file
+        self._start = file.tell() if file.seekable() else None
+        self._kept: list[bytes] | None = [] if self._start is None else None
+        self._whole: BinaryIO | None = None
 
-class _Joined(io.RawIOBase):
-    """What was read of a file already, then the rest of it."""
+    def _next(self, size: int) -> bytes:
+        block = super()._next(size)
+        if self._kept is not None:
+            self._kept.append(block)
+        return block
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head = head
-        self._rest = rest
+    def forget(self) -> None:
+        """It will not be read again."""
+        self._kept = None
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            head, self._head = self._head, b""
-            return head + b"".join(iter(lambda: self._rest.read(1 << 20), b""))
-        if self._head:
-            head, self._head = self._head[:size], self._head[size:]
-            return head
-        return self._rest.read(size) or b""
+    def from_start(self, source: str) -> BinaryIO:
+        """The file at its first byte. Raises InputError for a pipe with more than fits into memory."""
+        if self._start is not None:
+            self._raw.seek(self._start)
+            return self._raw
+        if self._whole is None:
+            kept = self._kept or []
+            size = sum(map(len, kept))
+            while block := self.read(1 << 20):
+                size += len(block)
+                if size > _MOST_KEPT:
+                    message = f"an archive of more than {_MOST_KEPT >> 20} MiB through a pipe"
+                    raise InputError(message, place=Place(source=source), hint="save it to a file first")
+            self._whole = io.BytesIO(b"".join(kept))
+            self._kept = None
+        self._whole.seek(0)
+        return self._whole

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 
 _MAGIC = (
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
-    (b"\xfd7zXZ\x00", "xz-compressed data"),
-    (b"BZh", "bzip2-compressed data"),
     (b"PK\x03\x04", "a zip archive"),
     (b"\x7fELF", "a program"),
     (b"%PDF", "a PDF"),

@@ -1,0 +1,37 @@
+"""Dumps that other tools make of a cluster: what they are recognized by, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class Lack(Struct, frozen=True, kw_only=True):
+    """Objects that the cluster may have, and the dump has not."""
+
+    kind: str
+    what: str
+    """"pods of namespaces that were not gathered"."""
+    weakens: str
+    """What cannot be relied on without them."""
+
+
+class Dump(Struct, frozen=True, kw_only=True):
+    """A dump that was recognized."""
+
+    format: str
+    """By the name that people know: "must-gather", "kubectl cluster-info dump"."""
+    place: str
+    """The file, the folder, or the archive and the folder in it."""
+    lacks: tuple[Lack, ...] = ()
+    holds: tuple[str, ...] = ()
+    """What is in it besides objects, and is not applied."""
+
+
+See: TypeAlias = Callable[[Dump], None]
+
+
+def ignore(_: Dump) -> None:
+    """See nothing."""

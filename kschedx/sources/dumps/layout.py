@@ -1,0 +1,28 @@
+"""A tool's layout, as it was found somewhere in a folder or an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kschedx.sources import compressed
+from kschedx.sources.dumps import Lack
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """One dump among the files of a tree."""
+
+    format: str
+    top: str
+    """The folder in the tree; empty if it is all of it."""
+    files: Mapping[str, str] | None
+    """Those to be read, to the kind of list that a file is where it does not say so itself; None for all files."""
+    lacks: tuple[Lack, ...]
+
+
+def plain(name: str) -> str:
+    """A file's name without the suffixes of compression."""
+    for suffix in compressed.SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name

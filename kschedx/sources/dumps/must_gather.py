@@ -1,0 +1,166 @@
+"""`oc adm must-gather` and `oc adm inspect`.
+
+Both write, below a folder for each image that gathered, a YAML file for each list or object:
+
+    cluster-scoped-resources/GROUP/RESOURCE.yaml, or GROUP/RESOURCE/NAME.yaml; "core" is the group without a name
+    namespaces/NAMESPACE/GROUP/RESOURCE.yaml, or GROUP/RESOURCE/NAME.yaml
+    namespaces/NAMESPACE/NAMESPACE.yaml
+    namespaces/NAMESPACE/pods/POD/POD.yaml, besides the pods in core/pods.yaml
+
+Upstream: github.com/openshift/oc, pkg/cli/admin/inspect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from kschedx.sources.dumps import Lack
+from kschedx.sources.dumps.lacks import lack
+from kschedx.sources.dumps.layout import Layout, plain
+
+_KINDS: Mapping[str, str] = {
+    "core/events": "Event",
+    "core/limitranges": "LimitRange",
+    "core/namespaces": "Namespace",
+    "core/nodes": "Node",
+    "core/persistentvolumeclaims": "PersistentVolumeClaim",
+    "core/persistentvolumes": "PersistentVolume",
+    "core/pods": "Pod",
+    "core/replicationcontrollers": "ReplicationController",
+    "core/services": "Service",
+    "apps/daemonsets": "DaemonSet",
+    "apps/deployments": "Deployment",
+    "apps/replicasets": "ReplicaSet",
+    "apps/statefulsets": "StatefulSet",
+    "batch/cronjobs": "CronJob",
+    "batch/jobs": "Job",
+    "node.k8s.io/runtimeclasses": "RuntimeClass",
+    "policy/poddisruptionbudgets": "PodDisruptionBudget",
+    "resource.k8s.io/deviceclasses": "DeviceClass",
+    "resource.k8s.io/resourceclaims": "ResourceClaim",
+    "resource.k8s.io/resourceclaimtemplates": "ResourceClaimTemplate",
+    "resource.k8s.io/resourceslices": "ResourceSlice",
+    "scheduling.k8s.io/podgroups": "PodGroup",
+    "scheduling.k8s.io/priorityclasses": "PriorityClass",
+    "storage.k8s.io/csidrivers": "CSIDriver",
+    "storage.k8s.io/csinodes": "CSINode",
+    "storage.k8s.io/csistoragecapacities": "CSIStorageCapacity",
+    "storage.k8s.io/storageclasses": "StorageClass",
+    "storage.k8s.io/volumeattachments": "VolumeAttachment",
+}
+"""What scheduling reads, by the folder that it is in."""
+
+_GATHERED_BY_NAMESPACE = {
+    "Pod": "pods",
+    "Service": "services",
+    "ReplicationController": "replication controllers",
+    "ReplicaSet": "replica sets",
+    "StatefulSet": "stateful sets",
+    "PersistentVolumeClaim": "claims",
+    "PodDisruptionBudget": "budgets",
+    "Namespace": "labels",
+}
+"""Kinds that are gathered with a namespace, and only with those that somebody has asked for."""
+_GATHERED_AT_ONCE = (
+    "Node", "PersistentVolume", "StorageClass", "CSIDriver", "CSIStorageCapacity", "CSINode", "VolumeAttachment",
+    "PriorityClass", "LimitRange", "RuntimeClass", "ResourceSlice", "ResourceClaim", "DeviceClass",
+)  # fmt: skip
+
+_FILE = re.compile(
+    r"(?P<root>(?:.*?/)??)(?:"
+    r"cluster-scoped-resources/(?P<resource>[^/]+/[^/]+?)(?:/(?P<name>[^/]+))?"
+    r"|namespaces/(?P<namespace>[^/]+)/(?:"
+    r"(?P<own>(?P=namespace))"
+    r"|pods/(?P<pod>[^/]+)/(?P=pod)"
+    r"|(?P<namespaced_resource>[^/]+/[^/]+?)(?:/(?P<namespaced_name>[^/]+))?"
+    r"))\.yaml"
+)
+_IMAGE = re.compile(r"[^/]*-sha256-[0-9a-f]{64}")
+
+
+class _Entry(Struct, frozen=True, kw_only=True):
+    """A file that holds what scheduling reads."""
+
+    file: str
+    root: str
+    resource: str
+    namespace: str
+    """Empty for objects without one, and for a list of all namespaces."""
+    name: str
+    """Of the one object; empty for a list."""
+
+
+def find(names: Sequence[str]) -> Iterator[Layout]:
+    """The dumps among the files of these names. Other repositories have a `namespaces` folder too: it does not do."""
+    entries = [entry for name in names if (entry := _entry(name)) is not None]
+    sure = {_top(entry.root) for entry in entries if _is_telling(entry)}
+    for top, group in groupby(sorted(entries, key=lambda entry: _top(entry.root)), key=lambda entry: _top(entry.root)):
+        if top in sure:
+            own = list(group)
+            yield Layout(
+                format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
+                top=top,
+                files={entry.file: "" for entry in _once(own)},
+                lacks=tuple(_lacks(own)),
+            )
+
+
+def _entry(file: str) -> _Entry | None:
+    match = _FILE.fullmatch(plain(file))
+    if match is None:
+        return None
+    namespace = match["namespace"] or ""
+    if match["own"]:
+        resource, namespace, name = "core/namespaces", "", match["own"]
+    elif match["pod"]:
+        resource, name = "core/pods", match["pod"]
+    else:
+        resource = match["resource"] or match["namespaced_resource"]
+        name = match["name"] or match["namespaced_name"] or ""
+    if resource not in _KINDS:
+        return None
+    return _Entry(file=file, root=match["root"].rstrip("/"), resource=resource, namespace=namespace, name=name)
+
+
+def _is_telling(entry: _Entry) -> bool:
+    """Nobody else has a file of this name."""
+    below = entry.file.removeprefix(entry.root).lstrip("/")
+    return below.startswith(("cluster-scoped-resources/", f"namespaces/{entry.namespace}/core/pods.")) or (
+        entry.resource == "core/pods" and f"/pods/{entry.name}/{entry.name}." in below
+    )
+
+
+def _top(root: str) -> str:
+    """The dump's folder: what several images gathered is one dump."""
+    parent, _, last = root.rpartition("/")
+    return parent if _IMAGE.fullmatch(last) else root
+
+
+def _once(entries: Sequence[_Entry]) -> Iterator[_Entry]:
+    """The entries without those whose objects are in another file too.
+
+    A list is one moment of the API server's, so it wins over files of single objects, which were written before and
+    after it; a list of all namespaces wins over that of one. Between images the first in order of names wins.
+    """
+    first: dict[tuple[str, str, str], _Entry] = {}
+    for entry in sorted(entries, key=lambda entry: entry.file):
+        first.setdefault((entry.resource, entry.namespace, entry.name), entry)
+    for entry in first.values():
+        everywhere, here = (entry.resource, "", ""), (entry.resource, entry.namespace, "")
+        if first.get(everywhere) in (None, entry) and (not entry.name or here not in first):
+            yield entry
+
+
+def _lacks(entries: Sequence[_Entry]) -> Iterator[Lack]:
+    everywhere = {_KINDS[entry.resource] for entry in entries if not entry.namespace and not entry.name}
+    some = {_KINDS[entry.resource] for entry in entries}
+    for kind, what in _GATHERED_BY_NAMESPACE.items():
+        if kind not in everywhere:
+            yield lack(kind, f"{what} of namespaces that were not gathered" if kind in some else "")
+    for kind in _GATHERED_AT_ONCE:
+        if kind not in some:
+            yield lack(kind)

@@ -1,0 +1,96 @@
+"""Exports of kube-scheduler-simulator: one document with an array for each kind, whose items do not say their kind.
+
+Its API writes JSON, its page YAML. Upstream: sigs.k8s.io/kube-scheduler-simulator, simulator/snapshot/snapshot.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Raw, Struct
+
+from kschedx.errors import InputError, Place
+from kschedx.sources.batch import Batch
+from kschedx.sources.dumps import Dump
+from kschedx.sources.dumps.lacks import all_but, lack
+from kschedx.sources.json_errors import explain_malformed
+from kschedx.sources.lists import flatten
+
+_LISTS: Mapping[str, str] = {
+    "pods": "v1 PodList",
+    "nodes": "v1 NodeList",
+    "pvs": "v1 PersistentVolumeList",
+    "pvcs": "v1 PersistentVolumeClaimList",
+    "storageClasses": "storage.k8s.io/v1 StorageClassList",
+    "priorityClasses": "scheduling.k8s.io/v1 PriorityClassList",
+    "namespaces": "v1 NamespaceList",
+}
+_CONFIG = "schedulerConfig"
+_KEY = rb"(?:pods|nodes|pvs|pvcs|storageClasses|priorityClasses|schedulerConfig|namespaces)"
+_HEAD = re.compile(rb'(?:\s*\{\s*"' + _KEY + rb'"\s*:|(?:---\s*\n)?' + _KEY + rb":(?:\s|$))")
+_DOCUMENT = msgspec.json.Decoder(dict[str, Raw])
+
+
+class _Origin(Struct, frozen=True, kw_only=True):
+    """The items of one of the arrays."""
+
+    source: str
+    key: str
+
+    def place(self, index: int) -> Place:
+        return Place(source=f"{self.source}: {self.key}[{index}]")
+
+
+def is_export(head: bytes) -> bool:
+    """No Kubernetes object begins with a field of this name."""
+    return _HEAD.match(head) is not None
+
+
+def read(text: bytes, source: str) -> Iterator[Batch]:
+    """The objects of an export. Raises InputError for what is none."""
+    place = Place(source=source)
+    try:
+        document = _DOCUMENT.decode(text if text.lstrip()[:1] == b"{" else _from_yaml(text, source))
+    except msgspec.ValidationError:
+        raise InputError("an export of kube-scheduler-simulator is an object", place=place) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise explain_malformed(error, text, place=place) from None
+    except RecursionError:
+        raise InputError("not valid JSON: it is nested too deeply", place=place) from None
+    for key, kind in _LISTS.items():
+        listed = bytes(document.get(key, b"null"))
+        if listed != b"null":
+            try:
+                items = flatten(as_list(kind, listed)).items
+            except InputError as error:
+                raise InputError(error.message, place=Place(source=f"{source}: {key}")) from None
+            yield Batch(items=items, origin=_Origin(source=source, key=key))
+
+
+def dump(text: bytes, place: str) -> Dump:
+    """What the export is, for a person."""
+    # system namespaces and classes are left out by the simulator
+    lacks = (
+        lack("Namespace", "default and kube-*"),
+        *all_but(kind.partition(" ")[2].removesuffix("List") for kind in _LISTS.values()),
+    )
+    holds = ("a KubeSchedulerConfiguration",) if _CONFIG.encode() in text else ()
+    return Dump(format="kube-scheduler-simulator export", place=place, lacks=lacks, holds=holds)
+
+
+def as_list(kind: str, items: bytes) -> bytes:
+    """A JSON array as the list that it is; `kind` is "apiVersion kind"."""
+    version, _, name = kind.partition(" ")
+    return b'{"apiVersion": "%s", "kind": "%s", "items": %s}' % (version.encode(), name.encode(), items)
+
+
+def _from_yaml(text: bytes, source: str) -> bytes:
+    from kschedx.sources.yaml_text import load, split
+
+    documents = [found for part in split(text, source=source) if (found := load(part, source=source))]
+    if len(documents) != 1:
+        message = "an export of kube-scheduler-simulator is one document"
+        raise InputError(message, place=Place(source=source))
+    return msgspec.json.encode(documents[0].value)

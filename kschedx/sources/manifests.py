@@ -1,0 +1,89 @@
+"""The text of one file: what it is written in, and the objects in it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kschedx.errors import InputError, Place
+from kschedx.sources import foreign
+from kschedx.sources.batch import Batch
+from kschedx.sources.dumps import See, cluster_info, simulator
+from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.streams import Joined, Readable
+
+HEAD = 64 << 10
+"""Bytes by which a file is recognized."""
+_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[?\s*(?:\{\s*[\"}]|\])")
+
+
+def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, kind: str = "") -> Iterator[Batch]:
+    """The objects in a file that begins with `head` and goes on in `file`.
+
+    `path` is where it can be read again, `kind` what it is a list of ("v1 PodList") where that is known otherwise.
+    Raises InputError with the place.
+    """
+    if looks := foreign.binary(head):
+        raise _foreign(looks, source)
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    whole = Joined(head, file)
+    if kind and start.startswith(b"["):
+        yield from JsonStream(io.BytesIO(simulator.as_list(kind, whole.read())), source=source).batches()
+    elif simulator.is_export(start):
+        text = whole.read()
+        yield from simulator.read(text, source)
+        see(simulator.dump(text, source))
+    elif cluster_info.is_stdout(start):
+        json = start.startswith(b"{")
+        without = cluster_info.WithoutLogs(whole, source, same_offsets=json)
+        if json:
+            yield from JsonStream(without, source=source, path=path).batches()
+        else:
+            yield from _yaml(without.read(), source)
+        if dump := without.dump(source):
+            see(dump)
+    elif not start.startswith((b"{", b"[")) or start.startswith(b"{{"):
+        yield from _yaml(whole.read(), source)
+    elif len(head) >= HEAD:
+        yield from JsonStream(whole, source=source, path=path).batches()
+    else:
+        yield from _braces(whole.read(), source, path)
+
+
+def holds_nothing(source: str) -> InputError:
+    """No object in all of it."""
+    return InputError("holds no objects", place=Place(source=source), hint=foreign.ALLOWED)
+
+
+def _braces(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
+    """A short text that begins as JSON does: it may be YAML in flow style, or begin so."""
+    try:
+        batches = list(JsonStream(io.BytesIO(text), source=source, path=path).batches())
+    except InputError:
+        if _JSON_START.match(text) and b"\n---" not in text:
+            raise
+        yield from _yaml(text, source)
+    else:
+        yield from batches
+
+
+def _yaml(text: bytes, source: str) -> Iterator[Batch]:
+    from kschedx.sources import yaml_bulk
+
+    try:
+        yield from yaml_bulk.read(text, source=source)
+    except InputError as error:
+        line = foreign.template_line(text)
+        if line is not None:
+            place = Place(source=source, line=line)
+            message = "looks like a template of a Helm chart"
+            raise InputError(message, place=place, hint="render it first, with `helm template`") from None
+        if looks := foreign.text(text):
+            raise _foreign(looks, source) from None
+        raise error from None
+
+
+def _foreign(looks: str, source: str) -> InputError:
+    return InputError(f"looks like {looks}", place=Place(source=source), hint=foreign.ALLOWED)

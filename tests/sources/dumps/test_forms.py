@@ -1,0 +1,186 @@
+"""The same cluster in every form: the same pods and nodes, and what is said about the form."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kschedx.loading import load
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources.dumps import Dump
+from tests.sources.dumps import forms
+from tests.sources.dumps.forms import COMPRESSIONS, Files
+
+TREES: dict[str, tuple[Callable[[], Files], str]] = {
+    "manifests": (forms.manifests, ""),
+    "cluster-info": (forms.cluster_info, "kubectl cluster-info dump"),
+    "cluster-info-yaml": (lambda: forms.cluster_info("yaml"), "kubectl cluster-info dump"),
+    "cluster-info-in-a-file": (lambda: {"a/x.json": forms.cluster_info_stdout()}, "kubectl cluster-info dump"),
+    "must-gather": (forms.must_gather, "must-gather"),
+    "must-gather-of-two-images": (
+        lambda: forms.must_gather(forms.inspected(), forms.inspected(["shop"])),
+        "must-gather",
+    ),
+    "inspect": (
+        lambda: {f"inspect.local.7/{name}": content for name, content in forms.inspected().items()},
+        "oc adm inspect",
+    ),
+    "inside-a-must-gather": (forms.inspected, "must-gather"),
+    "support-bundle": (forms.support_bundle, "troubleshoot support bundle"),
+    "old-support-bundle": (lambda: forms.support_bundle(arrays=True), "troubleshoot support bundle"),
+    "simulator": (lambda: {"x.json": forms.as_json(forms.simulator_export())}, "kube-scheduler-simulator export"),
+}
+
+
+def summary(snapshot: Snapshot) -> object:
+    """What the law is about."""
+    pods = snapshot.pods
+    return sorted(node.name for node in snapshot.cluster.nodes), sorted(
+        (pods.namespaces[row], pods.names[row], pods.node_names[row]) for row in range(len(pods))
+    )
+
+
+EXPECTED = summary(Snapshot.from_objects(forms.EVERYTHING))
+
+
+def read(path: Path | str) -> tuple[Snapshot, list[Dump]]:
+    seen: list[Dump] = []
+    snapshot = load([str(path)], see=seen.append)
+    assert summary(snapshot) == EXPECTED
+    assert snapshot.source.formats == tuple(dict.fromkeys(dump.format for dump in seen))
+    return snapshot, seen
+
+
+@pytest.mark.parametrize("form", TREES)
+def test_a_folder(form: str, tmp_path: Path) -> None:
+    files, format_ = TREES[form]
+    _, seen = read(forms.folder(tmp_path / "dump", files()))
+    assert [dump.format for dump in seen] == ([format_] if format_ else [])
+
+
+@pytest.mark.parametrize("form", TREES)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_tar_archive(form: str, compression: str, tmp_path: Path) -> None:
+    files, format_ = TREES[form]
+    path = tmp_path / "x"
+    path.write_bytes(COMPRESSIONS[compression](forms.tar(files())))
+    _, seen = read(path)
+    assert [dump.format for dump in seen] == ([format_] if format_ else [])
+
+
+@pytest.mark.parametrize("form", TREES)
+def test_a_zip_archive(form: str, tmp_path: Path) -> None:
+    files, format_ = TREES[form]
+    (tmp_path / "x").write_bytes(forms.zipped(files()))
+    _, seen = read(tmp_path / "x")
+    assert [dump.format for dump in seen] == ([format_] if format_ else [])
+
+
+@pytest.mark.parametrize("dialect", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_every_dialect_of_tar_with_long_names(dialect: int, tmp_path: Path) -> None:
+    deep = "/".join(["d" * 60] * (3 if dialect == tarfile.USTAR_FORMAT else 5))
+    (tmp_path / "x").write_bytes(forms.tar({f"{deep}/{k}": v for k, v in forms.manifests().items()}, dialect))
+    read(tmp_path / "x")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_every_method_of_zip(method: int, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(forms.zipped(forms.manifests(), method))
+    read(tmp_path / "x")
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_one_file(suffix: str, compression: str, tmp_path: Path) -> None:
+    write = forms.as_json if suffix == "json" else forms.as_yaml
+    pack = COMPRESSIONS[compression]
+    for content in (
+        write(forms.of("List", "", items=forms.EVERYTHING)),
+        write(forms.simulator_export()).removeprefix(b"---\n"),
+        forms.cluster_info_stdout(suffix),
+    ):
+        (tmp_path / "any").write_bytes(pack(content))
+        read(tmp_path / "any")
+
+
+class _Pipe(io.BytesIO):
+    """It can be read once, a little at a time."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: object) -> int:
+        raise io.UnsupportedOperation("seek")
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("tell")
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size, 1000) if size and size > 0 else size)
+
+
+@pytest.mark.parametrize("seekable", [True, False])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("packed", ["tar", "zip", "file"])
+def test_standard_input(packed: str, compression: str, seekable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if packed == "zip":
+        data = forms.zipped(forms.must_gather())
+    else:
+        content = forms.tar(forms.must_gather()) if packed == "tar" else forms.cluster_info_stdout("yaml")
+        data = COMPRESSIONS[compression](content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    if not seekable:
+        monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": _Pipe(data), "closed": False})())
+    read("-")
+
+
+def test_a_dump_and_what_completes_it_beside(tmp_path: Path) -> None:
+    files = forms.must_gather()
+    extra = forms.as_yaml(forms.of("PriorityClass", "high", version="scheduling.k8s.io/v1", value=7))
+    snapshot, seen = read(forms.folder(tmp_path / "d", {**files, "extra.yaml": extra}))
+    assert snapshot.priority_classes["high"].value == 7
+    assert [dump.place for dump in seen] == [f"{tmp_path / 'd'}: must-gather.local.123"]
+
+
+def lacking(dumps: list[Dump]) -> dict[str, str]:
+    return {lack.kind: lack.what for dump in dumps for lack in dump.lacks}
+
+
+def test_what_dumps_lack(tmp_path: Path) -> None:
+    must_gather = lacking(read(forms.folder(tmp_path / "a", forms.must_gather()))[1])
+    assert must_gather["Pod"] == "pods of namespaces that were not gathered"
+    assert must_gather["PriorityClass"] == "every PriorityClass"
+    assert "Node" not in must_gather
+    assert "StorageClass" not in must_gather
+
+    everywhere = lacking(read(forms.folder(tmp_path / "b", forms.cluster_info()))[1])
+    assert "Pod" not in everywhere
+    assert {"PersistentVolume", "Namespace", "PriorityClass", "StatefulSet"} <= set(everywhere)
+
+    bundle = lacking(read(forms.folder(tmp_path / "c", forms.support_bundle()))[1])
+    assert not {"Pod", "PersistentVolume", "PriorityClass", "Service"} & set(bundle)
+    assert "CSINode" in bundle
+
+    (tmp_path / "d").write_bytes(forms.as_json(forms.simulator_export()))
+    _, (simulator,) = read(tmp_path / "d")
+    assert simulator.holds == ("a KubeSchedulerConfiguration",)
+    assert "Service" in lacking([simulator])
+
+
+@pytest.mark.parametrize("form", ["folder", "stdout"])
+def test_a_cluster_info_dump_of_few_namespaces_lacks_pods(form: str, tmp_path: Path) -> None:
+    few = ("kube-system", "shop")
+    if form == "folder":
+        path = forms.folder(tmp_path / "d", forms.cluster_info(namespaces=few))
+    else:
+        path = tmp_path / "d"
+        path.write_bytes(forms.cluster_info_stdout(namespaces=few))
+    seen: list[Dump] = []
+    load([str(path)], see=seen.append)
+    assert lacking(seen)["Pod"] == "pods of namespaces that were not dumped (--all-namespaces dumps them)"
