@@ -9,11 +9,12 @@ from typing import BinaryIO, Protocol, cast
 from kschedx.errors import InputError, Place
 from kschedx.sources.streams import Readable, Stream
 
-FREE = 1 << 30
+FREE = 256 << 20
 """Bytes that compressed data may always unpack to."""
 RATIO = 200
-"""How many times its own size more than that may be. A cluster's JSON shrinks to a 20th, and to a 110th if every pod
-is like the next; gzip can be made to unpack to 1,000 times its size, the others to 10,000 times and more."""
+"""How many times its own size more than that may be. A cluster's JSON shrinks to a 20th, and to a 110th where every pod
+is like the next, as their uids alone are a 200th; gzip can be made to unpack to 1,000 times its size, the others to
+10,000 times and more."""
 
 _FORMATS: Mapping[bytes, str] = {
     b"\x1f\x8b": "gzip",
@@ -41,7 +42,7 @@ class Budget:
         """Count unpacked bytes. Raises InputError where they are too many."""
         self._unpacked += size
         if self._unpacked > FREE and self._unpacked > RATIO * self.packed:
-            message = f"unpacks to more than {RATIO} times its size and {FREE >> 30} GiB"
+            message = f"unpacks to more than {RATIO} times its size"
             raise InputError(message, place=Place(source=self._source), hint="unpack it yourself if that is right")
 
 

@@ -10,6 +10,8 @@ from typing import BinaryIO, cast
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.sources import compressed, foreign, manifests
+from kschedx.sources.archives.tar import Tar, is_tar
+from kschedx.sources.archives.zip import Zip, is_zip
 from kschedx.sources.batch import Batch
 from kschedx.sources.compressed import Budget, Counted
 from kschedx.sources.dumps import See, ignore
@@ -18,8 +20,6 @@ from kschedx.sources.streams import Joined, Readable
 from kschedx.sources.tree import SUFFIXES, Folder, Tree, unreadable
 
 STDIN = "-"
-_TAR = b"ustar"
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_KEPT = 512 << 20
 """Bytes of an archive that comes through a pipe, which is needed twice."""
 
@@ -76,12 +76,9 @@ def _input(file: BinaryIO, source: str, path: Path | None, see: See) -> Iterator
     again = _Again(file, budget)
     head, content = _unpacked(again, source, budget)
     packed = content is not again
-    if not packed and head.startswith(_ZIP):
-        from kschedx.sources.archives import Zip
-
+    if not packed and is_zip(head):
         yield from _tree(Zip(again.from_start(source), source, budget), source, see, budget)
-    elif head[257:262] == _TAR:
-        from kschedx.sources.archives import Tar
+    elif is_tar(head):
 
         def reopened() -> Readable:
             start, whole = _unpacked(Counted(again.from_start(source), budget), source, budget)

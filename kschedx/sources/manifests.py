@@ -25,9 +25,10 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
     `path` is where it can be read again, `kind` what it is a list of ("v1 PodList") where that is known otherwise.
     Raises InputError with the place.
     """
-    if looks := foreign.binary(head):
-        raise _foreign(looks, source)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    with_logs = cluster_info.is_stdout(start)  # and in those may be anything
+    if not with_logs and (looks := foreign.binary(head)):
+        raise _foreign(looks, source)
     whole = Joined(head, file)
     if kind and start.startswith(b"["):
         yield from JsonStream(io.BytesIO(simulator.as_list(kind, whole.read())), source=source).batches()
@@ -35,7 +36,7 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
         text = whole.read()
         yield from simulator.read(text, source)
         see(simulator.dump(text, source))
-    elif cluster_info.is_stdout(start):
+    elif with_logs:
         json = start.startswith(b"{")
         without = cluster_info.WithoutLogs(whole, source, same_offsets=json)
         if json:

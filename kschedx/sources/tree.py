@@ -14,7 +14,6 @@ from kschedx.sources import compressed
 from kschedx.sources.streams import Readable
 
 SUFFIXES = (".yaml", ".yml", ".json")
-MAX_FILES = 300_000
 
 
 class Member(Struct, frozen=True, kw_only=True):

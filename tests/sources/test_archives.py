@@ -22,7 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedx.errors import InputError
-from kschedx.sources import archives, compressed, files
+from kschedx.sources import compressed, files
+from kschedx.sources.archives import names
 from tests.sources.dumps import forms
 from tests.sources.dumps.forms import COMPRESSIONS
 from tests.sources.test_files import error, read
@@ -267,11 +268,11 @@ def test_a_broken_zip_archive(break_it: Callable[[bytes], bytes], message: str) 
 @pytest.fixture
 def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressed, "FREE", 1 << 20)
-    monkeypatch.setattr(archives, "MAX_FILES", 100)
+    monkeypatch.setattr(names, "MAX_MEMBERS", 100)
 
 
 BLANKS = b" " * (8 << 20)
-BOMB = "x: unpacks to more than 200 times its size and 0 GiB (unpack it yourself if that is right)"
+BOMB = "x: unpacks to more than 200 times its size (unpack it yourself if that is right)"
 
 
 @pytest.mark.usefixtures("_small_limits")
@@ -313,6 +314,12 @@ def test_what_a_cluster_shrinks_to_is_no_bomb() -> None:
 def test_too_many_files(pack: Callable[[dict[str, bytes]], bytes]) -> None:
     Path("x").write_bytes(pack({f"{number}.log": b"" for number in range(101)}))
     assert error("x") == "x: holds more than 100 files"
+
+
+@pytest.mark.usefixtures("_small_limits")
+def test_headers_without_members() -> None:
+    Path("x").write_bytes(member("a", tarfile.XHDTYPE).tobuf() * 301)
+    assert error("x") == "x: more headers than members have"
 
 
 def test_a_window_of_gigabytes_is_not_allocated() -> None:
