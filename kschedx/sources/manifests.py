@@ -37,10 +37,9 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
         yield from simulator.read(text, source)
         see(simulator.dump(text, source))
     elif with_logs:
-        json = start.startswith(b"{")
-        without = cluster_info.WithoutLogs(whole, source, same_offsets=json)
-        if json:
-            yield from JsonStream(without, source=source, path=path).batches()
+        without = cluster_info.WithoutLogs(whole, source)
+        if start.startswith(b"{"):
+            yield from JsonStream(without, source=source).batches()
         else:
             yield from _yaml(without.read(), source)
         if dump := without.dump(source):

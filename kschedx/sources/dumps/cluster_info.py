@@ -60,17 +60,16 @@ _HEAD = re.compile(
     rb'\{\s*"kind":\s*"NodeList",\s*"apiVersion":\s*"v1",\s*"metadata"'
     rb"|apiVersion: v1\r?\nitems:\r?\n- metadata:"
 )
-_MARK = re.compile(
-    rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of pod \S+) ====\r?\n"
-    rb'|^(?:    "kind": "EventList"|kind: EventList\b)',
-    re.MULTILINE,
-)
+_MARK = re.compile(rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of pod \S+) ====\r?\n")
+_IN_A_MARK = b" logs for container "
+_BEFORE_IT = (len(b"==== START"), len(b"==== END"))
+_EVENTS = (b'\n    "kind": "EventList"', b"\nkind: EventList\n")
+"""One of them is in each namespace."""
 _NEXT = re.compile(rb'==== START logs for container \S+ of pod |\{\s*"kind": *"EventList"|---\r?\napiVersion: ')
 _MARGIN = 2048
 """Bytes; a mark and what tells that the dump goes on are shorter."""
 _BLOCK = 1 << 18
 _LINE_ENDS = b"\r\n"
-_BLANK = bytes(byte if byte in _LINE_ENDS else 0x20 for byte in range(256))
 _NO_LINE_END = bytes(byte for byte in range(256) if byte not in _LINE_ENDS)
 
 
@@ -80,16 +79,14 @@ def is_stdout(head: bytes) -> bool:
 
 
 class WithoutLogs(Stream):
-    """What the command has written to standard output, with only the line ends left of logs.
+    """What the command has written to standard output, with only the line ends left of logs, so that lines count on.
 
-    `same_offsets` keeps the length too. Reading raises InputError where the logs end in the middle, and where a log
-    holds what may as well be its end.
+    Reading raises InputError where the text ends within a log, and where a log holds what may as well be its end.
     """
 
-    def __init__(self, file: Readable, source: str, *, same_offsets: bool) -> None:
+    def __init__(self, file: Readable, source: str) -> None:
         self._file = file
         self._source = source
-        self._same_offsets = same_offsets
         self._text = b""
         self._ready = b""
         self._ended = False
@@ -119,27 +116,22 @@ class WithoutLogs(Stream):
         """What can be said of the text at hand; the rest stays there."""
         text, at = self._text, 0
         end = len(text) if self._ended else max(len(text) - _MARGIN, 0)
-        for mark in _MARK.finditer(text):
-            if mark.start() >= end:
-                break
-            log, what = mark["log"], mark["what"]
-            if what == b"END" and self._goes_on(mark.end()):
+        for mark in _marks(text, end):
+            log = mark["log"]
+            if mark["what"] == b"END" and self._goes_on(mark.end()):
+                if log in self._finished:
+                    raise self._two_ends(log)
                 if log == self._log:
-                    yield self._piece(text[at : mark.end()])
+                    yield self._piece(at, mark.end())
                     self._finished.add(log)
                     self._log, at = None, mark.end()
-                elif log in self._finished:
+            elif mark["what"] == b"START" and self._log is None and self._begins_line(mark.start()):
+                if log in self._finished:
                     raise self._two_ends(log)
-            elif self._log is None and self._begins_line(mark.start()):
-                if what == b"START":
-                    if log in self._finished:
-                        raise self._two_ends(log)
-                    yield self._piece(text[at : mark.start()])
-                    self._log, at = log, mark.start()
-                elif what is None:
-                    self._namespaces += 1
+                yield self._piece(at, mark.start())
+                self._log, at = log, mark.start()
         end = max(at, end)
-        yield self._piece(text[at:end])
+        yield self._piece(at, end)
         if end:
             self._at_line_start = text[end - 1 : end] == b"\n"
         self._text = text[end:]
@@ -157,13 +149,28 @@ class WithoutLogs(Stream):
         message = f"the log of {_shown(log)} ends in two places, and one of them was written by a pod"
         return self._error(message, "dump it with --output-directory")
 
-    def _piece(self, piece: bytes) -> bytes:
+    def _piece(self, start: int, end: int) -> bytes:
+        """A piece of the text, without what is logged."""
+        piece = self._text[start:end]
         if self._log is None:
+            for events in _EVENTS:
+                # one that begins in the piece may end after it
+                self._namespaces += self._text.count(events, start, end + len(events) - 1)
             return piece
-        return piece.translate(_BLANK) if self._same_offsets else piece.translate(None, _NO_LINE_END)
+        return piece.translate(None, _NO_LINE_END)
 
     def _error(self, message: str, hint: str) -> InputError:
         return InputError(message, place=Place(source=self._source), hint=hint)
+
+
+def _marks(text: bytes, end: int) -> Iterator[re.Match[bytes]]:
+    """The marks that begin before `end`. Nearly all of a dump is logs, so they are found by what is rare in those."""
+    found = text.find(_IN_A_MARK)
+    while found >= 0:
+        for length in _BEFORE_IT:
+            if length <= found < end + length and (mark := _MARK.match(text, found - length)):
+                yield mark
+        found = text.find(_IN_A_MARK, found + 1)
 
 
 def _shown(log: bytes) -> str:
