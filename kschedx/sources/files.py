@@ -98,19 +98,21 @@ def _tree(tree: Tree, source: str, see: See, budget: Budget | None) -> Iterator[
     if not plan.wanted:
         allowed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise InputError(f"{tree.what} without manifests", place=Place(source=source), hint=f"allowed are {allowed}")
-    for dump in plan.dumps:
-        see(dump)
-    empty = True
+    empty = []
     for member in tree.open(plan.wanted):
         own = budget or Budget(member.source)
         file: Readable = member.file if budget else Counted(member.file, own)
         head, content = _unpacked(file, member.source, own)
         path = member.path if content is file else None
-        for batch in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
-            empty = False
-            yield batch
-    if empty:
+        found = None
+        for found in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
+            yield found
+        if found is None:
+            empty.append(member.name)
+    if len(empty) == len(plan.wanted):
         raise holds_nothing(source)
+    for dump in plan.dumps(empty):
+        see(dump)
 
 
 def _unpacked(file: Readable, source: str, budget: Budget) -> tuple[bytes, Readable]:

@@ -30,7 +30,7 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
     if not with_logs and (looks := foreign.binary(head)):
         raise _foreign(looks, source)
     whole = Joined(head, file)
-    if kind and start.startswith(b"["):
+    if kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         yield from JsonStream(io.BytesIO(simulator.as_list(kind, whole.read())), source=source).batches()
     elif simulator.is_export(start):
         text = whole.read()

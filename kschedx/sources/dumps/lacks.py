@@ -42,6 +42,11 @@ def lack(kind: str, what: str = "") -> Lack:
     return Lack(kind=kind, what=what or f"every {kind}", weakens=_WEAKENS[kind])
 
 
+def is_read(kind: str) -> bool:
+    """Answers depend on objects of the kind."""
+    return kind in _WEAKENS
+
+
 def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
     """The kinds that scheduling reads and a dump does not hold at all."""
     held = frozenset(kinds)

@@ -17,7 +17,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     top: str
     """The folder in the tree; empty if it is all of it."""
     files: Mapping[str, str] | None
-    """Those to be read, to the kind of list that a file is where it does not say so itself; None for all files."""
+    """Those to be read, to the kind of list that a file is ("v1 PodList"); None for all files."""
     lacks: tuple[Lack, ...]
 
 
@@ -26,3 +26,8 @@ def plain(name: str) -> str:
     for suffix in compressed.SUFFIXES:
         name = name.removesuffix(suffix)
     return name
+
+
+def kind_of(list_kind: str) -> str:
+    """`Pod`, where `v1 PodList` is given."""
+    return list_kind.partition(" ")[2].removesuffix("List")

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from kschedx.sources.dumps import Dump, cluster_info, must_gather, support_bundle
-from kschedx.sources.dumps.layout import Layout
+from kschedx.sources.dumps.lacks import is_read, lack
+from kschedx.sources.dumps.layout import Layout, kind_of
 
 
 class Plan(Struct, frozen=True, kw_only=True):
     """What to read of a folder or an archive."""
 
+    place: str
     wanted: Mapping[str, str]
     """File to the kind of list that it is, where it does not say so itself; in order."""
-    dumps: tuple[Dump, ...]
+    layouts: Sequence[Layout]
+
+    def dumps(self, empty: Collection[str]) -> Iterator[Dump]:
+        """What was recognized, where these of the files turned out to be empty: their tool could not fill them."""
+        for layout in self.layouts:
+            files: dict[str, list[str]] = {}
+            for name in empty:
+                if layout.files is not None and name in layout.files:
+                    files.setdefault(kind_of(layout.files[name]), []).append(name.removeprefix(f"{layout.top}/"))
+            lacks = *layout.lacks, *(lack(kind, _emptiness(names)) for kind, names in files.items() if is_read(kind))
+            place = f"{self.place}: {layout.top}" if layout.top else self.place
+            yield Dump(format=layout.format, place=place, lacks=lacks)
+
+
+def _emptiness(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more, which are" if len(names) > 1 else ", which is"
+    return f"what belongs into {names[0]}{more} empty"
 
 
 def plan(names: Sequence[str], place: str) -> Plan:
@@ -32,11 +50,7 @@ def plan(names: Sequence[str], place: str) -> Plan:
             wanted[name] = ""
         elif name in layout.files:
             wanted[name] = layout.files[name]
-    dumps = tuple(
-        Dump(format=layout.format, place=f"{place}: {layout.top}" if layout.top else place, lacks=layout.lacks)
-        for layout in found.values()
-    )
-    return Plan(wanted=wanted, dumps=dumps)
+    return Plan(place=place, wanted=wanted, layouts=tuple(found.values()))
 
 
 def _innermost(found: Mapping[str, Layout], name: str) -> Layout | None:

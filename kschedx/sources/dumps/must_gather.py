@@ -104,9 +104,14 @@ def find(names: Sequence[str]) -> Iterator[Layout]:
             yield Layout(
                 format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
                 top=top,
-                files={entry.file: "" for entry in _once(own)},
+                files={entry.file: _list_kind(entry.resource) for entry in _once(own)},
                 lacks=tuple(_lacks(own)),
             )
+
+
+def _list_kind(resource: str) -> str:
+    group, _, _ = resource.partition("/")
+    return f"{'' if group == 'core' else f'{group}/'}v1 {_KINDS[resource]}List"
 
 
 def _entry(file: str) -> _Entry | None:

@@ -15,6 +15,7 @@ from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch
 from kschedx.sources.dumps import Dump
 from kschedx.sources.dumps.lacks import all_but, lack
+from kschedx.sources.dumps.layout import kind_of
 from kschedx.sources.json_errors import explain_malformed
 from kschedx.sources.lists import flatten
 
@@ -74,7 +75,7 @@ def dump(text: bytes, place: str) -> Dump:
     # system namespaces and classes are left out by the simulator
     lacks = (
         lack("Namespace", "default and kube-*"),
-        *all_but(kind.partition(" ")[2].removesuffix("List") for kind in _LISTS.values()),
+        *all_but(map(kind_of, _LISTS.values())),
     )
     holds = ("a KubeSchedulerConfiguration",) if _CONFIG.encode() in text else ()
     return Dump(format="kube-scheduler-simulator export", place=place, lacks=lacks, holds=holds)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kschedx.sources.dumps import Lack
 from kschedx.sources.dumps.lacks import all_but, lack
-from kschedx.sources.dumps.layout import Layout, plain
+from kschedx.sources.dumps.layout import Layout, kind_of, plain
 
 _LISTS: Mapping[str, str] = {
     "nodes": "v1 NodeList",
@@ -57,7 +57,7 @@ def _is_telling(files: Mapping[str, str]) -> bool:
 
 
 def _lacks(files: Mapping[str, str]) -> Iterator[Lack]:
-    held = {kind.partition(" ")[2].removesuffix("List") for kind in files.values()}
+    held = {kind_of(kind) for kind in files.values()}
     if "Pod" in held and not any(plain(name).endswith("/pods/kube-system.json") for name in files):
         yield lack("Pod", "pods of namespaces that were not collected")
     yield from all_but(held)

@@ -184,3 +184,17 @@ def test_a_cluster_info_dump_of_few_namespaces_lacks_pods(form: str, tmp_path: P
     seen: list[Dump] = []
     load([str(path)], see=seen.append)
     assert lacking(seen)["Pod"] == "pods of namespaces that were not dumped (--all-namespaces dumps them)"
+
+
+def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: Path) -> None:
+    files = forms.support_bundle()
+    top = "support-bundle-2026-11-21T20_00_00"
+    for name in ("pvs.json", "pvcs/default.json", "pvcs/shop.json"):
+        files[f"{top}/cluster-resources/{name}"] = b""
+    files[f"{top}/cluster-resources/priorityclasses.json"] = b"null"
+    lacks = lacking(read(forms.folder(tmp_path / "d", files))[1])
+    assert lacks["PersistentVolume"] == "what belongs into cluster-resources/pvs.json, which is empty"
+    assert lacks["PersistentVolumeClaim"] == (
+        "what belongs into cluster-resources/pvcs/default.json and 1 more, which are empty"
+    )
+    assert "PriorityClass" not in lacks
