@@ -20,11 +20,16 @@ class Peek(Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
     metadata: Raw = Raw(b"null")
-    items: Raw = Raw(b"null")
+    items: Raw = Raw(b"")
 
     @property
     def is_list(self) -> bool:
-        return self.kind == "List" or ((self.kind or "").endswith("List") and bytes(self.items) != b"null")
+        """Go writes null for the items of an empty list; a kind that only ends so has no such field."""
+        return self.kind == "List" or ((self.kind or "").endswith("List") and bytes(self.items) != b"")
+
+    @property
+    def listed(self) -> Raw:
+        return self.items if bytes(self.items) else Raw(b"null")
 
 
 class ItemError(InputError):
@@ -82,7 +87,7 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
             if not peek.kind:
                 raise _no_kind(None)
             return Flat(items=b"".join((b"[", document, b"]")), indexes=(None,))
-        listed = memoryview(peek.items)
+        listed = memoryview(peek.listed)
     header = of_list(peek.metadata)
     raws = _raws(listed)
     found = list(_flat(raws, peek))
@@ -100,7 +105,7 @@ def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -
         outermost = number if index is None else index
         item = _peek(raw, index=outermost)
         if item.is_list:
-            yield from _flat(_raws(item.items), item, outermost, depth + 1)
+            yield from _flat(_raws(item.listed), item, outermost, depth + 1)
         elif item.kind:
             yield raw, outermost
         elif of.kind in (None, "", "List"):

@@ -32,6 +32,8 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
         ({"kind": "PodList", "apiVersion": "v1", "items": [{"x": 1}, {}]}, [{**POD, "x": 1}, POD], (0, 1)),
         ({"kind": "PodList", "apiVersion": "v1", "items": [{"kind": None, "x": 1}]}, [{**POD, "x": 1}], (0,)),
         ({"items": [{}], "apiVersion": "a/v1", "kind": "SetList"}, [{"apiVersion": "a/v1", "kind": "Set"}], (0,)),
+        ({"kind": "PodList", "apiVersion": "v1", "items": None}, [], ()),
+        ({"kind": "List", "items": [{"kind": "PodList", "items": None}, POD]}, [POD], (1,)),
         ({"kind": "ShoppingList"}, [{"kind": "ShoppingList"}], (None,)),
         ({"kind": "Pod", "items": [1]}, [{"kind": "Pod", "items": [1]}], (None,)),
     ],

@@ -63,7 +63,7 @@ _HEAD = re.compile(
 _MARK = re.compile(rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of pod \S+) ====\r?\n")
 _IN_A_MARK = b" logs for container "
 _BEFORE_IT = (len(b"==== START"), len(b"==== END"))
-_EVENTS = (b'\n    "kind": "EventList"', b"\nkind: EventList\n")
+_EVENTS = (b'"kind": "EventList"', b"\nkind: EventList\n")
 """One of them is in each namespace."""
 _NEXT = re.compile(rb'==== START logs for container \S+ of pod |\{\s*"kind": *"EventList"|---\r?\napiVersion: ')
 _MARGIN = 2048

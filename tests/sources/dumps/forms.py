@@ -204,6 +204,7 @@ def must_gather(*images: Files) -> Files:
 def support_bundle(*, arrays: bool = False) -> Files:
     def written(kind: str, items: Sequence[Manifest], version: str = "v1") -> bytes:
         found = typed(kind, items, version, with_kinds=not arrays)
+        found["items"] = found["items"] or None  # a nil slice of Go's
         return as_json(found["items"] if arrays else found, 2)
 
     resources = {
