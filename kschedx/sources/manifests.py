@@ -32,10 +32,14 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
     whole = Joined(head, file)
     if kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         yield from JsonStream(io.BytesIO(simulator.as_list(kind, whole.read())), source=source).batches()
-    elif simulator.is_export(start):
+    elif simulator.may_be_export(start):
         text = whole.read()
-        yield from simulator.read(text, source)
-        see(simulator.dump(text, source))
+        export = simulator.export(text, source)
+        if export is None:
+            yield from _any(text, source, path)
+        else:
+            yield from export.batches()
+            see(export.dump())
     elif with_logs:
         without = cluster_info.WithoutLogs(whole, source)
         if start.startswith(b"{"):
@@ -44,17 +48,28 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
             yield from _yaml(without.read(), source)
         if dump := without.dump(source):
             see(dump)
-    elif not start.startswith((b"{", b"[")) or start.startswith(b"{{"):
-        yield from _yaml(whole.read(), source)
-    elif len(head) >= HEAD:
+    elif _has_braces(start) and len(head) >= HEAD:
         yield from JsonStream(whole, source=source, path=path).batches()
     else:
-        yield from _braces(whole.read(), source, path)
+        yield from _any(whole.read(), source, path)
 
 
 def holds_nothing(source: str) -> InputError:
     """No object in all of it."""
     return InputError("holds no objects", place=Place(source=source), hint=foreign.ALLOWED)
+
+
+def _has_braces(start: bytes) -> bool:
+    """It begins as JSON does; two braces are a template's."""
+    return start.startswith((b"{", b"[")) and not start.startswith(b"{{")
+
+
+def _any(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
+    """A text that is at hand as a whole."""
+    if _has_braces(text.removeprefix(b"\xef\xbb\xbf").lstrip()):
+        yield from _braces(text, source, path)
+    else:
+        yield from _yaml(text, source)
 
 
 def _braces(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:

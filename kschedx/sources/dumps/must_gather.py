@@ -79,7 +79,8 @@ _FILE = re.compile(
     r"|(?P<namespaced_resource>[^/]+/[^/]+?)(?:/(?P<namespaced_name>[^/]+))?"
     r"))\.yaml"
 )
-_IMAGE = re.compile(r"[^/]*-sha256-[0-9a-f]{64}")
+_IMAGE = re.compile(r"(?:.*/)?(?:[^/]*-sha256-[0-9a-f]{64}|must-gather\.local\.[^/]*/[^/]*)")
+"""The folder of an image, which is named after it."""
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
@@ -141,8 +142,7 @@ def _is_telling(entry: _Entry) -> bool:
 
 def _top(root: str) -> str:
     """The dump's folder: what several images gathered is one dump."""
-    parent, _, last = root.rpartition("/")
-    return parent if _IMAGE.fullmatch(last) else root
+    return root.rpartition("/")[0] if _IMAGE.fullmatch(root) else root
 
 
 def _once(entries: Sequence[_Entry]) -> Iterator[_Entry]:

@@ -16,7 +16,6 @@ from kschedx.sources.batch import Batch
 from kschedx.sources.dumps import Dump
 from kschedx.sources.dumps.lacks import all_but, lack
 from kschedx.sources.dumps.layout import kind_of
-from kschedx.sources.json_errors import explain_malformed
 from kschedx.sources.lists import flatten
 
 _LISTS: Mapping[str, str] = {
@@ -44,41 +43,45 @@ class _Origin(Struct, frozen=True, kw_only=True):
         return Place(source=f"{self.source}: {self.key}[{index}]")
 
 
-def is_export(head: bytes) -> bool:
-    """No Kubernetes object begins with a field of this name."""
+class Export(Struct, frozen=True, kw_only=True):
+    """An export, with each of its arrays in JSON."""
+
+    source: str
+    arrays: Mapping[str, Raw]
+
+    def batches(self) -> Iterator[Batch]:
+        """Raises InputError for what is no array of objects."""
+        for key, kind in _LISTS.items():
+            listed = bytes(self.arrays.get(key, b"null"))
+            if listed != b"null":
+                try:
+                    items = flatten(as_list(kind, listed)).items
+                except InputError as error:
+                    raise InputError(error.message, place=Place(source=f"{self.source}: {key}")) from None
+                yield Batch(items=items, origin=_Origin(source=self.source, key=key))
+
+    def dump(self) -> Dump:
+        """What it is, for a person."""
+        # system namespaces and classes are left out by the simulator
+        lacks = (lack("Namespace", "default and kube-*"), *all_but(map(kind_of, _LISTS.values())))
+        has_config = bytes(self.arrays.get(_CONFIG, b"null")) != b"null"
+        holds = ("a KubeSchedulerConfiguration",) if has_config else ()
+        return Dump(format="kube-scheduler-simulator export", place=self.source, lacks=lacks, holds=holds)
+
+
+def may_be_export(head: bytes) -> bool:
+    """It begins with one of the arrays, as no Kubernetes object does."""
     return _HEAD.match(head) is not None
 
 
-def read(text: bytes, source: str) -> Iterator[Batch]:
-    """The objects of an export. Raises InputError for what is none."""
-    place = Place(source=source)
+def export(text: bytes, source: str) -> Export | None:
+    """The export that a text is; None if it is something else."""
     try:
         document = _DOCUMENT.decode(text if text.lstrip()[:1] == b"{" else _from_yaml(text, source))
-    except msgspec.ValidationError:
-        raise InputError("an export of kube-scheduler-simulator is an object", place=place) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise explain_malformed(error, text, place=place) from None
-    except RecursionError:
-        raise InputError("not valid JSON: it is nested too deeply", place=place) from None
-    for key, kind in _LISTS.items():
-        listed = bytes(document.get(key, b"null"))
-        if listed != b"null":
-            try:
-                items = flatten(as_list(kind, listed)).items
-            except InputError as error:
-                raise InputError(error.message, place=Place(source=f"{source}: {key}")) from None
-            yield Batch(items=items, origin=_Origin(source=source, key=key))
-
-
-def dump(text: bytes, place: str) -> Dump:
-    """What the export is, for a person."""
-    # system namespaces and classes are left out by the simulator
-    lacks = (
-        lack("Namespace", "default and kube-*"),
-        *all_but(map(kind_of, _LISTS.values())),
-    )
-    holds = ("a KubeSchedulerConfiguration",) if _CONFIG.encode() in text else ()
-    return Dump(format="kube-scheduler-simulator export", place=place, lacks=lacks, holds=holds)
+    except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None  # told by those who read it as something else
+    is_one = {"pods", "nodes"} <= set(document) <= {*_LISTS, _CONFIG}
+    return Export(source=source, arrays=document) if is_one else None
 
 
 def as_list(kind: str, items: bytes) -> bytes:
@@ -91,7 +94,4 @@ def _from_yaml(text: bytes, source: str) -> bytes:
     from kschedx.sources.yaml_text import load, split
 
     documents = [found for part in split(text, source=source) if (found := load(part, source=source))]
-    if len(documents) != 1:
-        message = "an export of kube-scheduler-simulator is one document"
-        raise InputError(message, place=Place(source=source))
-    return msgspec.json.encode(documents[0].value)
+    return msgspec.json.encode(documents[0].value if len(documents) == 1 else None)

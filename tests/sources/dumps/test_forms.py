@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.errors import InputError
 from kschedx.loading import load
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.dumps import Dump
@@ -198,3 +199,24 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
         "what belongs into cluster-resources/pvcs/default.json and 1 more, which are empty"
     )
     assert "PriorityClass" not in lacks
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"nodes": [], "other": 1}', 'x:1: no "kind", so this is no Kubernetes object'),
+        ("nodes:\n- a\n", 'x:1: no "kind", so this is no Kubernetes object'),
+        ('{"pods": [}', "x:1: not valid JSON: invalid character '}', at column 11"),
+        ('{"pods": {}, "nodes": []}', "x: pods: not an array"),
+        ('{"pods": [7], "nodes": []}', "x: pods: not an object, so this is no Kubernetes object"),
+        ('{"pods": [{"metadata": {"name": 7}}], "nodes": []}', "x: pods[0]: metadata.name: expected str"),
+    ],
+)
+def test_what_begins_as_a_simulator_export(
+    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x").write_text(content)
+    with pytest.raises(InputError) as caught:
+        load(["x"])
+    assert str(caught.value).startswith(message)
