@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 
 from msgspec import Struct
 
@@ -79,8 +78,10 @@ _FILE = re.compile(
     r"|(?P<namespaced_resource>[^/]+/[^/]+?)(?:/(?P<namespaced_name>[^/]+))?"
     r"))\.yaml"
 )
-_IMAGE = re.compile(r"(?:.*/)?(?:[^/]*-sha256-[0-9a-f]{64}|must-gather\.local\.[^/]*/[^/]*)")
-"""The folder of an image, which is named after it."""
+_GATHERED = re.compile(
+    r"(?P<top>(?:.*?/)??must-gather\.local\.[^/]*)(?:/.*)?|(?P<parent>(?:.*/)?)[^/]*-sha256-[0-9a-f]{64}"
+)
+"""The folder that the command makes, and in it a folder for each image, which is named after it."""
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
@@ -97,17 +98,23 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 def find(names: Sequence[str]) -> Iterator[Layout]:
     """The dumps among the files of these names. Other repositories have a `namespaces` folder too: it does not do."""
-    entries = [entry for name in names if (entry := _entry(name)) is not None]
-    sure = {_top(entry.root) for entry in entries if _is_telling(entry)}
-    for top, group in groupby(sorted(entries, key=lambda entry: _top(entry.root)), key=lambda entry: _top(entry.root)):
-        if top in sure:
-            own = list(group)
-            yield Layout(
-                format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
-                top=top,
-                files={entry.file: _list_kind(entry.resource) for entry in _once(own)},
-                lacks=tuple(_lacks(own)),
-            )
+    below: dict[str, list[_Entry]] = {}
+    for entry in filter(None, map(_entry, names)):
+        below.setdefault(_top(entry.root), []).append(entry)
+    dumps: dict[str, list[_Entry]] = {}
+    for top in sorted(below):  # a folder comes before those in it
+        outer = next((above for above in _above(top) if above in dumps), None)
+        if outer is not None:
+            dumps[outer] += below[top]
+        elif any(map(_is_telling, below[top])):
+            dumps[top] = below[top]
+    for top, entries in dumps.items():
+        yield Layout(
+            format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
+            top=top,
+            files={entry.file: _list_kind(entry.resource) for entry in _once(entries)},
+            lacks=tuple(_lacks(entries)),
+        )
 
 
 def _list_kind(resource: str) -> str:
@@ -141,8 +148,18 @@ def _is_telling(entry: _Entry) -> bool:
 
 
 def _top(root: str) -> str:
-    """The dump's folder: what several images gathered is one dump."""
-    return root.rpartition("/")[0] if _IMAGE.fullmatch(root) else root
+    """The dump's folder: what several images gathered, or one on several nodes, is one dump."""
+    match = _GATHERED.fullmatch(root)
+    if match is None:
+        return root
+    return match["top"] or match["parent"].rstrip("/")
+
+
+def _above(folder: str) -> Iterator[str]:
+    """The folders that it is in, to the tree's root."""
+    while folder:
+        folder = folder.rpartition("/")[0]
+        yield folder
 
 
 def _once(entries: Sequence[_Entry]) -> Iterator[_Entry]:

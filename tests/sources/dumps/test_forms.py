@@ -28,6 +28,20 @@ TREES: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: forms.must_gather(forms.inspected(), forms.inspected(["shop"])),
         "must-gather",
     ),
+    "must-gather-of-nodes": (
+        lambda: {
+            f"must-gather.local.1/{node}/{forms.DIGEST}/{name}": content
+            for node in ("node-a", "node-b")
+            for name, content in forms.inspected().items()
+        },
+        "must-gather",
+    ),
+    "must-gather-in-a-must-gather": (
+        lambda: {
+            f"{at}{name}": content for at in ("", "namespaces/all/") for name, content in forms.inspected().items()
+        },
+        "must-gather",
+    ),
     "inspect": (
         lambda: {f"inspect.local.7/{name}": content for name, content in forms.inspected().items()},
         "oc adm inspect",
@@ -220,3 +234,24 @@ def test_what_begins_as_a_simulator_export(
     with pytest.raises(InputError) as caught:
         load(["x"])
     assert str(caught.value).startswith(message)
+
+
+def test_two_dumps_are_not_one(tmp_path: Path) -> None:
+    files = {f"{top}/{name}": content for top in "ab" for name, content in forms.inspected().items()}
+    with pytest.raises(InputError, match="there is already one of this name"):
+        load([str(forms.folder(tmp_path / "d", files))])
+
+
+@pytest.mark.parametrize("form", ["must-gather", "inspect"])
+def test_a_list_wins_over_single_objects_in_either_order(form: str, tmp_path: Path) -> None:
+    files = TREES[form][0]()
+    for name in files:
+        if "/shop/pods/web-1/web-1.yaml" in name:
+            files[name] = forms.as_yaml(forms.pod("web-1", "shop", "node-a", older="true"))
+    alone = {name: content for name, content in files.items() if not name.endswith("shop/core/pods.yaml")}
+    (tmp_path / "x").write_bytes(forms.tar(files))
+    read(tmp_path / "x")
+    read(forms.folder(tmp_path / "d", files))
+    snapshot = load([str(forms.folder(tmp_path / "alone", alone))])
+    assert len(snapshot.pods) == len(forms.PODS)
+    assert summary(snapshot) != EXPECTED
