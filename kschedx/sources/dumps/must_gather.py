@@ -75,7 +75,7 @@ _FILE = re.compile(
     r"|namespaces/(?P<namespace>[^/]+)/(?:"
     r"(?P<own>(?P=namespace))"
     r"|pods/(?P<pod>[^/]+)/(?P=pod)"
-    r"|(?P<namespaced_resource>[^/]+/[^/]+?)(?:/(?P<namespaced_name>[^/]+))?"
+    r"|(?!cluster-scoped-resources/|namespaces/)(?P<namespaced_resource>[^/]+/[^/]+?)(?:/(?P<namespaced_name>[^/]+))?"
     r"))\.yaml"
 )
 _GATHERED = re.compile(

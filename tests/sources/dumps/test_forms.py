@@ -255,3 +255,8 @@ def test_a_list_wins_over_single_objects_in_either_order(form: str, tmp_path: Pa
     snapshot = load([str(forms.folder(tmp_path / "alone", alone))])
     assert len(snapshot.pods) == len(forms.PODS)
     assert summary(snapshot) != EXPECTED
+
+
+def test_a_must_gather_that_is_only_inside_of_one(tmp_path: Path) -> None:
+    files = {f"must-gather.local.1/x/namespaces/all/{name}": content for name, content in forms.inspected().items()}
+    read(forms.folder(tmp_path / "d", files))
