@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeAlias, cast
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.sources import compressed, foreign, manifests
@@ -24,19 +24,28 @@ _MOST_KEPT = 512 << 20
 """Bytes of an archive that comes through a pipe, which is needed twice."""
 
 
-def read(path: str, see: See = ignore) -> Iterator[Batch]:
+Refuse: TypeAlias = Callable[[InputError], None]
+
+
+def raise_it(error: InputError) -> None:
+    """What `read` does with a file in a folder or an archive that cannot be read."""
+    raise error
+
+
+def read(path: str, see: See = ignore, refuse: Refuse = raise_it) -> Iterator[Batch]:
     """The Kubernetes objects of a file, of a folder or archive, or of standard input ("-").
 
     Of a folder or an archive its *.yaml, *.yml and *.json are read, hidden ones excepted; of a dump that is recognized
     the files that hold what scheduling reads, and `see` is called with it. Any of it may be compressed. Raises
-    InputError with the place for what cannot be read, also midway.
+    InputError with the place for what cannot be read, also midway. Where `refuse` does not raise the error of a file in
+    a folder or an archive, the rest of that file is left out, and the others are read.
     """
     if path == STDIN:
-        yield from _checked(_input(_open_stdin(), STDIN, None, see), STDIN)
+        yield from _checked(_input(_open_stdin(), STDIN, None, see, refuse), STDIN)
     elif Path(path).is_dir():
-        yield from _tree(Folder(path), path, see, None)
+        yield from _tree(Folder(path), path, see, refuse, None)
     else:
-        yield from _checked(_file(Path(path), see), path)
+        yield from _checked(_file(Path(path), see, refuse), path)
 
 
 def _open_stdin() -> BinaryIO:
@@ -45,13 +54,13 @@ def _open_stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _file(path: Path, see: See) -> Iterator[Batch]:
+def _file(path: Path, see: See, refuse: Refuse) -> Iterator[Batch]:
     source = str(path)
     try:
         with path.open("rb", buffering=0) as file:
             # a pipe with a name cannot be read twice
             again = path if path.is_file() else None
-            yield from _input(cast(BinaryIO, file), source, again, see)
+            yield from _input(cast(BinaryIO, file), source, again, see, refuse)
     except FileNotFoundError:
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = nearest(path.name, beside)
@@ -70,27 +79,27 @@ def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
         raise holds_nothing(source)
 
 
-def _input(file: BinaryIO, source: str, path: Path | None, see: See) -> Iterator[Batch]:
+def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse) -> Iterator[Batch]:
     """What is in a file, which may be an archive."""
     budget = Budget(source)
     again = _Again(file, budget)
     head, content = _unpacked(again, source, budget)
     packed = content is not again
     if not packed and is_zip(head):
-        yield from _tree(Zip(again.from_start(source), source, budget), source, see, budget)
+        yield from _tree(Zip(again.from_start(source), source, budget), source, see, refuse, budget)
     elif is_tar(head):
 
         def reopened() -> Readable:
             start, whole = _unpacked(Counted(again.from_start(source), budget), source, budget)
             return Joined(start, whole)
 
-        yield from _tree(Tar(reopened, source), source, see, budget)
+        yield from _tree(Tar(reopened, source), source, see, refuse, budget)
     else:
         again.forget()
         yield from manifests.read(head, content, source, None if packed else path, see)
 
 
-def _tree(tree: Tree, source: str, see: See, budget: Budget | None) -> Iterator[Batch]:
+def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | None) -> Iterator[Batch]:
     """The manifests of a folder or an archive; `budget` is the archive's."""
     from kschedx.sources.dumps import layouts
 
@@ -102,13 +111,19 @@ def _tree(tree: Tree, source: str, see: See, budget: Budget | None) -> Iterator[
     for member in tree.open(plan.wanted):
         own = budget or Budget(member.source)
         file: Readable = member.file if budget else Counted(member.file, own)
-        head, content = _unpacked(file, member.source, own)
-        path = member.path if content is file else None
-        found = None
-        for found in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
-            yield found
-        if found is None:
-            empty.append(member.name)
+        batch = None
+        try:
+            head, content = _unpacked(file, member.source, own)
+            path = member.path if content is file else None
+            for batch in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
+                yield batch
+        except InputError as error:
+            refuse(error)
+        except OSError as error:
+            refuse(unreadable(member.source, error))
+        else:
+            if batch is None:
+                empty.append(member.name)
     if len(empty) == len(plan.wanted):
         raise holds_nothing(source)
     for dump in plan.dumps(empty):

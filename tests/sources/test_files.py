@@ -19,6 +19,7 @@ from kschedx.errors import InputError
 from kschedx.sources import files
 from kschedx.sources.batch import from_objects
 from kschedx.sources.text import load_documents
+from tests.sources.dumps import forms
 
 POD = '{"kind": "Pod", "a": 1}'
 
@@ -210,3 +211,33 @@ def test_a_long_file_is_read_as_a_stream_also_when_gzipped() -> None:
     assert len(list(files.read("a.json"))) > 1
     assert [item["n"] for item in read("a.json")] == list(range(30_000))
     assert read("b.json") == read("a.json")
+
+
+@pytest.mark.parametrize("packed", ["folder", "tar"])
+def test_what_cannot_be_read_of_many_files_may_be_left_out(packed: str) -> None:
+    several = {"a.yaml": b"kind: Pod\n---\n{", "b.yaml": b"", "c.yaml": b"kind: Node\n", "d.json.gz": b"\x1f\x8b"}
+    path = str(forms.folder(Path("x"), several))
+    if packed == "tar":
+        path = "x.tar"
+        Path(path).write_bytes(forms.tar(several))
+    refused: list[InputError] = []
+    kinds = [
+        item["kind"]
+        for batch in files.read(path, refuse=refused.append)
+        for item in batch.decode(msgspec.json.Decoder(list[dict[str, Any]]))
+    ]
+    assert sorted(kinds) == ["Node", "Pod"]
+    assert sorted(Path(error.place.source).name.removeprefix("x.tar: ") for error in refused) == [
+        "a.yaml",
+        "d.json.gz",
+    ]
+
+
+def test_a_folders_file_that_breaks_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    write("d/a.yaml", POD)
+    monkeypatch.setattr(Path, "open", lambda *_, **__: Broken())
+    assert error("d") == "d/a.yaml: cannot be read: input/output error"
