@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 LARGEST = 100 << 20
 """Bytes of a snapshot; a larger one would keep the shell waiting for more than a second."""
+_SHRUNK = 20
+"""How many times smaller a compressed snapshot is."""
 
 _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 """What can be a name or `kind/name`: anything else in a snapshot is no name, and a shell might run it."""
@@ -34,10 +37,18 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of everything in a folder."""
+    """Bytes of a file, or of everything in a folder; about those that a compressed file unpacks to."""
+    from kschedx.sources.archives.zip import is_zip
+    from kschedx.sources.compressed import format_of
+
     if path.is_dir():
-        return sum(map(_size, path.iterdir()))
-    return path.stat().st_size if path.exists() else 0
+        files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+        return sum(file.lstat().st_size for file in files)
+    if not path.is_file():
+        return 0
+    with path.open("rb") as file:
+        head = file.read(8)
+    return path.stat().st_size * (_SHRUNK if format_of(head) or is_zip(head) else 1)
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,14 @@ def test_bash_completes(words: str) -> None:
 @pytest.mark.parametrize("shell", Shell)
 def test_nothing_that_kschedx_prints_is_evaluated(shell: Shell) -> None:
     assert "eval" not in script(shell)
+
+
+def test_names_of_an_archive_and_of_a_folder_with_links_in_circles(tmp_path: Path) -> None:
+    (tmp_path / "cluster").mkdir()
+    cluster = write(tmp_path / "cluster", node("node-a"))
+    for name in "abc":
+        (cluster.parent / name).symlink_to(".")
+    assert offered("why", "-s", "cluster", "--node", "", cwd=tmp_path) == ["node-a"]
+    with zipfile.ZipFile(tmp_path / "cluster.zip", "w") as archive:
+        archive.write(cluster, cluster.name)
+    assert offered("why", "-s", "cluster.zip", "--node", "", cwd=tmp_path) == ["node-a"]
