@@ -1,0 +1,37 @@
+"""A dump that a colleague sends, given as it came."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.command import kschedx
+from tests.sources.dumps import forms
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(forms.tar(forms.must_gather()), mtime=0),
+        forms.zipped(forms.support_bundle()),
+        forms.cluster_info_stdout("yaml"),
+        forms.as_json(forms.simulator_export()),
+    ],
+    ids=["must-gather", "support-bundle", "cluster-info", "simulator"],
+)
+def test_why_a_pod_of_a_dump(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(content)
+    ran = kschedx("why", "pod/web-2", "-n", "shop", "--snapshot", str(tmp_path / "dump"), "-o", "name")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("node/node-")
+
+
+def test_a_refused_archive_is_one_line_whatever_its_names(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(forms.tar({"../\x1b[2J[bold]\n.yaml": b""}, prefix=""))
+    ran = kschedx("why", "pod/web-2", "--snapshot", str(tmp_path / "dump"))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.removeprefix(f"error: {tmp_path}/") == (
+        "dump: ../\\x1b[2J[bold]\\n.yaml: a name that leads out of the archive (nothing of it is read)\n"
+    )
