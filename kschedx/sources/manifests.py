@@ -16,7 +16,7 @@ from kschedx.sources.streams import Joined, Readable
 
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[?\s*(?:\{\s*[\"}]|\])")
+_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
 def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, kind: str = "") -> Iterator[Batch]:
@@ -36,7 +36,7 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
         text = whole.read()
         export = simulator.export(text, source)
         if export is None:
-            yield from _any(text, source, path)
+            yield from _any(start, text, source, path)
         else:
             yield from export.batches()
             see(export.dump())
@@ -51,7 +51,7 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
     elif _has_braces(start) and len(head) >= HEAD:
         yield from JsonStream(whole, source=source, path=path).batches()
     else:
-        yield from _any(whole.read(), source, path)
+        yield from _any(start, whole.read(), source, path)
 
 
 def holds_nothing(source: str) -> InputError:
@@ -64,9 +64,9 @@ def _has_braces(start: bytes) -> bool:
     return start.startswith((b"{", b"[")) and not start.startswith(b"{{")
 
 
-def _any(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
+def _any(start: bytes, text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
     """A text that is at hand as a whole."""
-    if _has_braces(text.removeprefix(b"\xef\xbb\xbf").lstrip()):
+    if _has_braces(start):
         yield from _braces(text, source, path)
     else:
         yield from _yaml(text, source)

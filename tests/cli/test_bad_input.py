@@ -251,7 +251,7 @@ def test_a_command_without_arguments_shows_its_help(arguments: tuple[str, ...]) 
 
 
 def test_memory_that_does_not_suffice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(path: str) -> None:
+    def read(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(loading, "read", read)
