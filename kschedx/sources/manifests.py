@@ -16,6 +16,8 @@ from kschedx.sources.streams import Joined, Readable
 
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
+MAX_TEXT = 512 << 20
+"""Bytes of a text that is read as a whole: YAML, and what only begins as JSON does."""
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
@@ -31,9 +33,9 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
         raise _foreign(looks, source)
     whole = Joined(head, file)
     if kind and (start.startswith(b"[") or start.rstrip() == b"null"):
-        yield from JsonStream(io.BytesIO(simulator.as_list(kind, whole.read())), source=source).batches()
+        yield from JsonStream(io.BytesIO(simulator.as_list(kind, _whole(whole, source))), source=source).batches()
     elif simulator.may_be_export(start):
-        text = whole.read()
+        text = _whole(whole, source)
         export = simulator.export(text, source)
         if export is None:
             yield from _any(start, text, source, path)
@@ -45,18 +47,32 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
         if start.startswith(b"{"):
             yield from JsonStream(without, source=source).batches()
         else:
-            yield from _yaml(without.read(), source)
+            yield from _yaml(_whole(without, source), source)
         if dump := without.dump(source):
             see(dump)
     elif _has_braces(start) and len(head) >= HEAD:
         yield from JsonStream(whole, source=source, path=path).batches()
     else:
-        yield from _any(start, whole.read(), source, path)
+        yield from _any(start, _whole(whole, source), source, path)
 
 
 def holds_nothing(source: str) -> InputError:
     """No object in all of it."""
     return InputError("holds no objects", place=Place(source=source), hint=foreign.ALLOWED)
+
+
+def _whole(file: Readable, source: str) -> bytes:
+    """All that is left of a file. Raises InputError where that is more than fits."""
+    blocks, size = [], 0
+    while block := file.read(1 << 20):
+        blocks.append(block)
+        size += len(block)
+        if size > MAX_TEXT:
+            message = f"a text of more than {MAX_TEXT >> 20} MB that cannot be read in pieces"
+            raise InputError(
+                message, place=Place(source=source), hint="lists in JSON may be longer: kubectl get -o json"
+            )
+    return b"".join(blocks)
 
 
 def _has_braces(start: bytes) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.sources import files
+from kschedx.sources import files, manifests
 from kschedx.sources.batch import from_objects
 from kschedx.sources.text import load_documents
 from tests.sources.dumps import forms
@@ -142,8 +142,8 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         ("some words\n", "x:1: text, and no Kubernetes object"),
         (b"\x28\xb5\x2f\xfd", "x: damaged zstd data: it is cut short"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 99, "x: damaged zstd data"),
-        (b"a" * 257 + b"ustar\x0000", "x: cut short: a tar archive ends with empty blocks"),
-        (b"a" * 257 + b"ustar\x0000" + b"a" * 999, "x: a damaged tar archive"),
+        (b"a" * 257 + b"ustar\x0000", "x: a tar archive that is damaged or cut short"),
+        (b"a" * 257 + b"ustar\x0000" + b"a" * 999, "x: a tar archive that is damaged or cut short"),
         (gzip.compress(gzip.compress(b"a", mtime=0), mtime=0), f"x: looks like data compressed twice {ALLOWED}"),
         (gzip.compress(b'{"kind": "Pod"}' * 99, mtime=0)[:-20], "x: damaged gzip data: it is cut short"),
         ("kind: Pod\n".encode("utf-16"), f"x: looks like UTF-16 text {ALLOWED}"),
@@ -241,3 +241,12 @@ def test_a_folders_file_that_breaks_while_it_is_read(monkeypatch: pytest.MonkeyP
     write("d/a.yaml", POD)
     monkeypatch.setattr(Path, "open", lambda *_, **__: Broken())
     assert error("d") == "d/a.yaml: cannot be read: input/output error"
+
+
+def test_a_text_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifests, "MAX_TEXT", 3 << 20)
+    fits, longer = (f"# {'x' * size}\nkind: Pod\n" for size in (2 << 20, 4 << 20))
+    write("fits.yaml", fits)
+    write("longer.yaml", longer)
+    assert read("fits.yaml") == [{"kind": "Pod"}]
+    assert error("longer.yaml").startswith("longer.yaml: a text of more than 3 MB that cannot be read in pieces")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from kschedx.errors import InputError, Place
 from kschedx.sources.tree import may_be_manifest
 
-MAX_MEMBERS = 300_000
+MAX_MEMBERS = 200_000
 FOLDER = "a folder"
 LINK = "a link, and no file"
 DEVICE = "a device, and no file"
