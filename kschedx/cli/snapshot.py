@@ -131,7 +131,10 @@ def snapshot(
     is_json = output == STDOUT or name.endswith(".json")
     write(output, _json(header, objects) if is_json else _yaml(header, objects))
     if output != STDOUT:
-        counts = f"{keep.count('Node'):,} nodes, {keep.count('Pod'):,} pods, {others:,} other objects"
+        from kschedx.render.units import count
+
+        counted = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (others, "other object")
+        counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
     return ExitCode.SCHEDULABLE
 
