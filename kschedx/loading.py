@@ -45,7 +45,7 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
         formats[dump.format] = None
         see(dump)
 
-    with _no_collection():
+    with without_collection():
         for path in paths:
             known = len(builder.headers)
             for batch in read(path, seen):
@@ -60,8 +60,8 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
         source = snapshot.source
         if snapshot.orphans and "Node" not in source.missing and "Node" not in source.complete:
             _refuse_orphan(builder, snapshot)
-        _refuse_written_nodes(builder, snapshot)
-        _refuse_written_pods(builder, snapshot)
+        for error in written_errors(builder, snapshot):
+            raise error
     return snapshot
 
 
@@ -86,7 +86,7 @@ def load_live(
 
     builder = SnapshotBuilder()
     missing: dict[str, Missing] = {}
-    with _no_collection():
+    with without_collection():
         version = server_version(server)
         for event in read(server, namespace=namespace):
             watch(event)
@@ -119,7 +119,7 @@ def _forget(kind: str, builder: SnapshotBuilder, keep: Slim | None) -> None:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Without garbage collection: hundreds of thousands of small objects, none of them garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -143,14 +143,12 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
     )
 
 
-def _refuse_written_nodes(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
+def written_errors(builder: SnapshotBuilder, snapshot: Snapshot) -> Iterator[InputError]:
+    """What no API server would take, in objects that none has stored yet (without a creation timestamp)."""
     for node in snapshot.cluster.nodes:
         if not node.metadata.creation_timestamp:
             for error in validate_written_node(node):
-                raise error.at(Place(object=f"Node {node.name}")).at(builder.place_of_node(node.name))
-
-
-def _refuse_written_pods(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
+                yield error.at(Place(object=f"Node {node.name}")).at(builder.place_of_node(node.name))
     pods = snapshot.pods
     first_row: dict[int, int] = {}
     for row, (code, stamp) in enumerate(zip(pods.specs.codes.tolist(), pods.creation_timestamps, strict=True)):
@@ -159,4 +157,4 @@ def _refuse_written_pods(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
     for code, row in first_row.items():
         for error in validate_written_pod_spec(pods.specs.values[code]):
             place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
-            raise error.at(Place(object=f"Pod {pods.key(row)}")).at(place)
+            yield error.at(Place(object=f"Pod {pods.key(row)}")).at(place)

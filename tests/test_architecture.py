@@ -30,10 +30,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plugins": {"api", "findings", "snapshot", "framework", "releases"},
     "pre_framework": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "pre_framework", "releases"},
-    "render": CORE | {"releases"},
     "loading": {"api", "snapshot", "sources"},
+    "doctor": {"api", "snapshot", "explain", "sources", "loading"},
+    "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"loading"},
-    "cli": CORE | {"loading", "releases", "sources", "render", TOP},
+    "cli": CORE | {"doctor", "loading", "releases", "sources", "render", TOP},
     "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
     "__main__": {"cli"},
 }

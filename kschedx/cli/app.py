@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import diff_profiles, kubectl, profiles, reason, shells, snapshot, why
+from kschedx.cli import diff_profiles, doctor, kubectl, profiles, reason, shells, snapshot, why
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.errors import InputError, KschedxError, UndecidableError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command(name="why", help=why.HELP, no_args_is_help=True)(why.why)
 app.command(name="diff-profiles", help=diff_profiles.HELP)(diff_profiles.diff_profiles)
 app.command(name="snapshot", help=snapshot.HELP, no_args_is_help=True)(snapshot.snapshot)
+app.command(name="doctor", help=doctor.HELP)(doctor.doctor)
 app.add_typer(profiles.app, name="profiles")
 app.command(name="reason", help=reason.HELP)(reason.reason)
 app.command(name="completion", help=shells.HELP, no_args_is_help=True)(shells.completion)

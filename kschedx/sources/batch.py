@@ -23,6 +23,10 @@ RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 class Origin(Protocol):
     """Where the objects of a batch come from. It holds none of their bytes, so it may be kept."""
 
+    @property
+    def source(self) -> str:
+        """The file, or what else they come from; the same for all of them."""
+
     def place(self, index: int) -> Place:
         """The place of the batch's object number `index` (from 0)."""
 

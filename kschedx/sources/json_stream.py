@@ -441,11 +441,12 @@ def _lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, i
         return {}
     text = bytes(document)
     raws = RAWS.decode(text if text[:1] == b"[" else msgspec.json.decode(text, type=_Items).items)
-    lines, at, line = {}, 0, first
+    lines, end, counted, line = {}, 0, 0, first
     for index, raw in enumerate(raws):
-        found = text.find(bytes(raw), at)
-        line += text.count(b"\n", at, found)
-        lines[index], at = line, found
+        item = bytes(raw)
+        found = text.find(item, end)
+        line += text.count(b"\n", counted, found)
+        lines[index], counted, end = line, found, found + len(item)
     return lines
 
 

@@ -56,6 +56,10 @@ class PageOrigin(Struct, frozen=True, kw_only=True):
     number: int
     """The page's, from 1."""
 
+    @property
+    def source(self) -> str:
+        return self.server + self.path
+
     def place(self, index: int) -> Place:
         return Place(source=f"{self.server}{self.path}", document=self.number, object=f"items[{index}]")
 

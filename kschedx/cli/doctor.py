@@ -1,0 +1,106 @@
+"""`kschedx doctor`: what is in a dump, what is missing, and which answers that weakens."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from kschedx.cli import connection
+from kschedx.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kschedx.doctor.diagnosis import Diagnosis
+
+HELP = """What is in a dump, what is missing, which answers that weakens, and how to complete it.
+
+It goes on where `kschedx why` refuses a dump, and tells everything that it finds: files and objects that cannot be
+read, objects that are there twice, pods on unknown nodes, two clusters or two times in one dump.
+
+Without --snapshot it looks at the cluster that kubectl would talk to.
+
+Exit codes: 0 nothing was found that weakens an answer, 1 something was, 2 nothing can be read.
+"""
+
+
+class Output(StrEnum):
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def doctor(
+    snapshot: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--snapshot",
+            "-s",
+            metavar="PATH",
+            help="The dump: a file or folder of YAML or JSON, or - for standard input. Repeatable.  [default: the "
+            "cluster that kubectl would talk to]",
+        ),
+    ] = None,
+    output: Annotated[
+        Output | None, typer.Option("--output", "-o", help="wide shows everything; json and yaml the whole document.")
+    ] = None,
+    kubeconfig: connection.KubeconfigOption = None,
+    context: connection.ContextOption = None,
+    cluster: connection.ClusterOption = None,
+    user: connection.UserOption = None,
+    as_user: connection.AsOption = None,
+    as_group: connection.AsGroupOption = None,
+    request_timeout: connection.TimeoutOption = None,
+    insecure_skip_tls_verify: connection.InsecureOption = False,
+) -> int:
+    """The command; its help is HELP."""
+    where = connection.Connection(
+        kubeconfig=kubeconfig,
+        context=context,
+        cluster=cluster,
+        user=user,
+        as_user=as_user,
+        as_groups=tuple(as_group or ()),
+        request_timeout=request_timeout,
+        insecure=insecure_skip_tls_verify,
+    )
+    diagnosis = _of_files(snapshot, where) if snapshot else _of_cluster(where)
+    match output:
+        case Output.JSON:
+            from kschedx.render.document import to_json
+
+            typer.echo(to_json(diagnosis.to_dict()))
+        case Output.YAML:
+            from kschedx.render.document import to_yaml
+
+            typer.echo(to_yaml(diagnosis.to_dict()), nl=False)
+        case Output.WIDE | None:
+            from kschedx.render.doctor_screen import print_diagnosis
+
+            print_diagnosis(diagnosis, wide=output is Output.WIDE)
+        case _:
+            assert_never(output)
+    return ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE
+
+
+def _of_files(paths: list[str], where: connection.Connection) -> Diagnosis:
+    from kschedx.doctor.diagnosis import diagnose
+    from kschedx.doctor.reading import contents_of
+    from kschedx.errors import InputError
+
+    if where.given:
+        raise InputError(f"{where.given} is about a live cluster, and --snapshot names files")
+    return diagnose(contents_of(paths), paths)
+
+
+def _of_cluster(where: connection.Connection) -> Diagnosis:
+    from kschedx.doctor.diagnosis import diagnose
+    from kschedx.doctor.reading import contents_of_cluster
+
+    server, source, _ = connection.connect(where)
+    progress = connection.ReadingProgress(source)
+    try:
+        contents = contents_of_cluster(server, progress.see)
+    finally:
+        progress.end()
+    return diagnose(contents, (), source)

@@ -1,0 +1,386 @@
+"""What doctor remembers of a dump: a few facts of each object that scheduling reads, and how many others there are."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from kschedx.doctor.findings import Difference
+from kschedx.doctor.wire import Condition, Head, Item, Metadata, Owner, Spec, Status
+from kschedx.errors import InputError, Place
+from kschedx.loading import written_errors
+from kschedx.snapshot.build import SnapshotBuilder
+from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
+from kschedx.snapshot.events import KIND as EVENT
+from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS
+from kschedx.snapshot.snapshot import Missing
+from kschedx.sources.batch import RAWS, Batch, Origin
+
+MOST_PROBLEMS = 20
+"""Beyond them nothing more is tried: it is another kind of file."""
+_NOBODY = Owner()
+_CLUSTER_IDENTITY = "Namespace kube-system"
+_FINISHED = ("Succeeded", "Failed")
+
+
+class Object(Struct, gc=False):
+    """An object that scheduling reads."""
+
+    kind: str
+    namespace: str
+    """Empty for what is in none."""
+    metadata: Metadata
+    origin: Origin
+    index: int
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name or ""
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid or ""
+
+    @property
+    def version(self) -> str:
+        return self.metadata.resource_version or ""
+
+    @property
+    def created(self) -> str:
+        return self.metadata.creation_timestamp or ""
+
+    @property
+    def owner(self) -> Owner:
+        """Its controller, else its first owner; of no kind where it has none."""
+        owners = self.metadata.owner_references or ()
+        return next((one for one in owners if one.controller), owners[0] if owners else _NOBODY)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.key}"
+
+    @property
+    def place(self) -> Place:
+        return self.origin.place(self.index)
+
+
+class Pod(Object, gc=False):
+    node: str
+    phase: str
+    started: str
+    seen: str
+    """The newest time that it tells."""
+    claims: tuple[str, ...]
+    """Names of its PersistentVolumeClaims."""
+    priority_class: str
+    runtime_class: str
+    has_device_claims: bool
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in _FINISHED
+
+    @property
+    def is_static(self) -> bool:
+        """A kubelet runs it from a file and shows it to the API server (a mirror pod)."""
+        return self.owner.kind == "Node"
+
+
+class Node(Object, gc=False):
+    cloud: str
+    """What its providerID begins with: `aws`, `gce`."""
+    kubelet: str
+    """`v1.36.2`."""
+    is_ready: bool
+    heartbeat: str
+    """Of the condition Ready."""
+
+
+class Claim(Object, gc=False):
+    """A PersistentVolumeClaim or a PersistentVolume."""
+
+    storage_class: str
+    volume: str
+
+
+class Workload(Object, gc=False):
+    pods: int
+    """How many it says it has."""
+
+
+class Copy(Struct, kw_only=True):
+    """Objects that were met a second time."""
+
+    difference: Difference
+    first: Object
+    second: Object
+    """The first of them, in both places."""
+    kinds: Counter[str]
+
+
+class Contents:
+    """Collects batches. What cannot be read is remembered, and the rest goes on."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in GROUPS}
+        """Kind to `namespace/name` (or name) to object."""
+        self.not_read: Counter[str] = Counter()
+        """Kind to number of the objects that scheduling does not read."""
+        self.copies: dict[tuple[str, str, Difference], Copy] = {}
+        """By the two sources and the difference."""
+        self.kube_systems: list[tuple[Object, Object]] = []
+        """The namespace kube-system with two uids: it lives as long as its cluster."""
+        self.secrets: Counter[str] = Counter()
+        """Source to number of Secrets."""
+        self.problems: list[InputError] = []
+        """The first MOST_PROBLEMS."""
+        self.problem_count = 0
+        self.is_searched = True
+        """No object was left untried."""
+        self.files: dict[str, None] = {}
+        """Sources with at least one object, in order."""
+        self.missing: dict[str, Missing] = {}
+        """Kinds that the API server did not give."""
+        self.server_version = ""
+        self.is_live = False
+        self._builder = SnapshotBuilder()
+        self._is_whole = True
+        """The builder has got everything."""
+
+    # --- collecting
+
+    def add(self, batch: Batch) -> None:
+        """Raises `InputError` for text that is not JSON."""
+        items: list[Item | None]
+        try:
+            items = batch.decode(_ITEMS)
+        except msgspec.ValidationError:
+            raws = batch.decode(RAWS)
+            items = [_item(raw) for raw in raws]
+        origin = batch.origin
+        self.files.setdefault(origin.source)
+        for index, item in enumerate(items):
+            if item is not None:
+                self._add(item, origin, index)
+        if len(self.problems) < MOST_PROBLEMS:
+            self._try(batch)
+        else:
+            self.is_searched = self._is_whole = False
+
+    def refuse(self, error: InputError) -> None:
+        """A file, or the rest of it, cannot be read."""
+        if self.problems and str(self.problems[-1]) == str(error):
+            return  # told twice: where it was noticed, and where the file ends for it
+        self.problem_count += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(error)
+
+    def forget(self, kind: str) -> None:
+        """Take back every object of a kind, as before its list is read again."""
+        self.objects[kind] = {}
+        if self._is_whole:
+            self._builder.forget(kind)
+
+    def _add(self, item: Item, origin: Origin, index: int) -> None:
+        kind, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
+        if GROUPS.get(kind) != group:
+            if kind == "Secret" and not group:
+                self.secrets[origin.source] += 1
+            self.not_read[_kind_name(kind, group)] += 1
+            return
+        found = _remember(item, kind, origin, index)
+        known = self.objects[kind].setdefault(found.key, found)
+        if known is not found and found.name:
+            self._add_copy(known, found)
+
+    def _add_copy(self, first: Object, second: Object) -> None:
+        difference = _difference(first, second)
+        if first.title == _CLUSTER_IDENTITY and difference is Difference.OBJECT:
+            self.kube_systems.append((first, second))
+            return
+        key = (first.origin.source, second.origin.source, difference)
+        copy = self.copies.get(key)
+        if copy is None:
+            copy = self.copies[key] = Copy(difference=difference, first=first, second=second, kinds=Counter())
+        copy.kinds[first.kind] += 1
+
+    def _try(self, batch: Batch) -> None:
+        """Read the batch as `kschedx why` does. Copies are told otherwise: they end the builder, and are no problem."""
+        try:
+            self._builder.add(batch)
+            return
+        except InputError:
+            self._builder, self._is_whole = SnapshotBuilder(), False
+        raws = batch.decode(RAWS)
+        for index, raw in enumerate(raws):
+            alone = Batch(items=b"[%b]" % bytes(raw), origin=_Alone(origin=batch.origin, index=index))
+            try:
+                SnapshotBuilder().add(alone)
+            except InputError as error:
+                self.refuse(error)
+                if len(self.problems) == MOST_PROBLEMS:
+                    self.is_searched = index + 1 == len(raws) and self.is_searched
+                    return
+
+    def finish(self) -> None:
+        """What only the whole can tell: a PriorityClass that is not there, and values that no API server stores."""
+        if not self._is_whole:
+            return
+        try:
+            snapshot = self._builder.finish()
+        except InputError as error:
+            self.refuse(error)
+            return
+        for written in itertools.islice(written_errors(self._builder, snapshot), MOST_PROBLEMS):
+            self.refuse(written)
+
+    # --- looking
+
+    @property
+    def pods(self) -> dict[str, Pod]:
+        return self.objects["Pod"]  # type: ignore[return-value]
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        return self.objects["Node"]  # type: ignore[return-value]
+
+    @property
+    def claims(self) -> dict[str, Claim]:
+        return self.objects["PersistentVolumeClaim"]  # type: ignore[return-value]
+
+    @property
+    def volumes(self) -> dict[str, Claim]:
+        return self.objects["PersistentVolume"]  # type: ignore[return-value]
+
+    @property
+    def workloads(self) -> Iterator[Workload]:
+        """Those that make pods themselves."""
+        for kind in _COUNTED_BY:
+            yield from self.objects[kind].values()  # type: ignore[misc]
+
+    def number(self, kind: str) -> int:
+        """Objects of a kind, also of one that is not read."""
+        group = GROUPS.get(kind)
+        if group is not None:
+            return len(self.objects[kind])
+        return sum(number for name, number in self.not_read.items() if name.partition(".")[0] == kind)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.not_read and not any(self.objects.values())
+
+
+class _Alone(Struct, frozen=True, kw_only=True):
+    """Where the one object of a batch of its own comes from."""
+
+    origin: Origin
+    index: int
+
+    @property
+    def source(self) -> str:
+        return self.origin.source
+
+    def place(self, _: int) -> Place:
+        return self.origin.place(self.index)
+
+
+_ITEMS = msgspec.json.Decoder(list[Item | None])
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_ITEM = msgspec.json.Decoder(Item)
+_HEAD = msgspec.json.Decoder(Head)
+
+
+def _item(raw: Raw) -> Item | None:
+    """As much as has the expected shape; None for what has no head of an object."""
+    try:
+        return _ITEM.decode(raw)
+    except _BROKEN:
+        pass
+    try:
+        head = _HEAD.decode(raw)
+    except _BROKEN:
+        return None
+    return Item(kind=head.kind, api_version=head.api_version, metadata=head.metadata)
+
+
+def _kind_name(kind: str, group: str) -> str:
+    """`ConfigMap`, `Certificate.cert-manager.io`."""
+    if kind == EVENT and group in EVENT_GROUPS:
+        return kind
+    return f"{kind}.{group}" if group else kind
+
+
+_COUNTED_BY = {
+    "ReplicaSet": "replicas",
+    "StatefulSet": "replicas",
+    "ReplicationController": "replicas",
+    "DaemonSet": "current_number_scheduled",
+    "Job": "active",
+}
+"""What makes pods itself, and the field of its status that counts them."""
+
+
+def _remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
+    metadata, spec, status = item.metadata or Metadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
+    is_in_namespace = kind not in CLUSTER_SCOPED and kind != "Node"
+    namespace = sys.intern(metadata.namespace or "default") if is_in_namespace else ""
+    common = kind, namespace, metadata, origin, index
+    match kind:
+        case "Pod":
+            return _pod(common, metadata, spec, status)
+        case "Node":
+            ready = next((one for one in status.conditions or () if one.type == "Ready"), _NO_CONDITION)
+            return Node(
+                *common,
+                cloud=(spec.provider_id or "").partition("://")[0],
+                kubelet=(status.node_info.kubelet_version if status.node_info else "") or "",
+                is_ready=ready.status == "True",
+                heartbeat=ready.last_heartbeat_time or "",
+            )
+        case "PersistentVolumeClaim" | "PersistentVolume":
+            return Claim(*common, storage_class=spec.storage_class_name or "", volume=spec.volume_name or "")
+        case _ if kind in _COUNTED_BY:
+            pods = getattr(status, _COUNTED_BY[kind])
+            return Workload(*common, pods=pods if isinstance(pods, int) else 0)
+    return Object(*common)
+
+
+def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spec: Spec, status: Status) -> Pod:
+    times = [one.last_transition_time or "" for one in status.conditions or ()]
+    claims = []
+    for volume in spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            claims.append(volume.persistent_volume_claim.claim_name or "")
+        elif volume.ephemeral is not None:
+            claims.append(f"{metadata.name}-{volume.name}")
+    return Pod(
+        *common,
+        node=sys.intern(spec.node_name or ""),
+        phase=sys.intern(status.phase or ""),
+        started=status.start_time or "",
+        seen=max(*times, status.start_time or "", metadata.creation_timestamp or ""),
+        claims=tuple(filter(None, claims)),
+        priority_class=sys.intern(spec.priority_class_name or ""),
+        runtime_class=sys.intern(spec.runtime_class_name or ""),
+        has_device_claims=bool(spec.resource_claims),
+    )
+
+
+_NO_SPEC, _NO_STATUS, _NO_CONDITION = Spec(), Status(), Condition()
+
+
+def _difference(first: Object, second: Object) -> Difference:
+    if first.uid and second.uid and first.uid != second.uid:
+        return Difference.OBJECT
+    if not (first.uid and second.uid and first.version and second.version):
+        return Difference.UNKNOWN
+    return Difference.NONE if first.version == second.version else Difference.STATE

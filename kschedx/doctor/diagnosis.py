@@ -1,0 +1,206 @@
+"""What doctor says of a dump: what it holds, what is amiss, and how to complete it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.api.timestamps import nanoseconds
+from kschedx.doctor.contents import Contents
+from kschedx.doctor.findings import (
+    Certainty,
+    Copies,
+    Difference,
+    Finding,
+    MissingKind,
+    PerhapsNone,
+    Problem,
+    Reaction,
+    Secrets,
+    Unreadable,
+)
+from kschedx.doctor.missing import missing_kinds
+from kschedx.doctor.mixture import mixture_findings
+from kschedx.doctor.needs import leaves
+from kschedx.doctor.pods import pod_findings
+from kschedx.doctor.versions import key_of
+from kschedx.errors import InputError
+from kschedx.explain.missing import resource_name
+from kschedx.snapshot.kinds import GROUPS
+
+
+class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is in a dump."""
+
+    source: str
+    files: int
+    kinds: Mapping[str, int]
+    """The kinds that scheduling reads, and how many objects of each."""
+    not_read: Mapping[str, int]
+    """The others."""
+    running: int
+    pending: int
+    finished: int
+    namespaces: int
+    """In which there are pods."""
+    server_version: str
+    """Empty where nothing says it."""
+    oldest_kubelet: str
+    newest_kubelet: str
+    taken: str
+    """RFC 3339; empty where nothing says it."""
+    newest: str
+    """The newest time that a node or pod tells: it was taken then or later."""
+
+
+class Way(StrEnum):
+    """To get what is missing."""
+
+    ADD = "add"
+    """Beside what is there."""
+    ANEW = "anew"
+    """In place of it."""
+    ALLOW = "allow"
+    """What may not be listed in a live cluster."""
+
+
+class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How to get what is missing."""
+
+    way: Way
+    command: str
+    snapshots: tuple[str, ...] = ()
+    """What to name with --snapshot then."""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Everything that was found, the most important first."""
+
+    inventory: Inventory
+    findings: tuple[Finding, ...]
+    completion: Completion | None
+
+    @property
+    def weakening(self) -> tuple[Finding, ...]:
+        """Findings for which an answer may be wrong, or not to be had."""
+        return tuple(found for found in self.findings if found.counts)
+
+    def to_dict(self) -> dict[str, object]:
+        """The document."""
+        told: dict[str, object] = msgspec.to_builtins(self)
+        return {"apiVersion": "kschedx/v1", "kind": "Diagnosis", **told}
+
+
+def diagnose(contents: Contents, paths: Sequence[str], source: str = "") -> Diagnosis:
+    """`source` is what a person calls a live cluster; `paths` are empty for one."""
+    pods = tuple(pod_findings(contents))
+    missing = tuple(missing_kinds(contents))
+    certain = [found for found in missing if isinstance(found, MissingKind)]
+    perhaps = [found for found in missing if isinstance(found, PerhapsNone)]
+    mixture = tuple(mixture_findings(contents))
+    sure = [found for found in mixture if found.certainty is not Certainty.POSSIBLE]
+    unsure = [found for found in mixture if found.certainty is Certainty.POSSIBLE]
+    found = (*_unreadable(contents), *sure, *pods, *certain, *unsure, *perhaps, *_secrets(contents))
+    return Diagnosis(
+        inventory=_inventory(contents, source or ", ".join(paths)),
+        findings=found,
+        completion=_completion(found, paths) if paths else _permission(found),
+    )
+
+
+def _unreadable(contents: Contents) -> Iterator[Unreadable]:
+    if contents.problems:
+        yield Unreadable(
+            certainty=Certainty.CERTAIN,
+            reaction=Reaction.REFUSES,
+            problems=tuple(
+                Problem(place=error.place, message=error.message, hint=error.hint) for error in contents.problems
+            ),
+            number=contents.problem_count,
+            is_all=contents.is_searched,
+        )
+
+
+def _secrets(contents: Contents) -> Iterator[Secrets]:
+    if contents.secrets:
+        files = tuple(sorted(contents.secrets))
+        yield Secrets(certainty=Certainty.CERTAIN, secrets=contents.secrets.total(), files=files)
+
+
+def _inventory(contents: Contents, source: str) -> Inventory:
+    phases: Counter[str] = Counter()
+    for pod in contents.pods.values():
+        phases["finished" if pod.is_finished else "running" if pod.node else "pending"] += 1
+    kubelets = sorted((node.kubelet for node in contents.nodes.values() if any(key_of(node.kubelet))), key=key_of)
+    times = [node.heartbeat for node in contents.nodes.values()] + [pod.seen for pod in contents.pods.values()]
+    return Inventory(
+        source=source,
+        files=len(contents.files),
+        kinds={kind: len(objects) for kind, objects in contents.objects.items() if objects},
+        not_read=dict(contents.not_read.most_common()),
+        running=phases["running"],
+        pending=phases["pending"],
+        finished=phases["finished"],
+        namespaces=len({pod.namespace for pod in contents.pods.values()}),
+        server_version=contents.server_version,
+        oldest_kubelet=kubelets[0] if kubelets else "",
+        newest_kubelet=kubelets[-1] if kubelets else "",
+        taken="",
+        newest=next(filter(_is_time, sorted(set(times), reverse=True)), ""),
+    )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return bool(nanoseconds(text))
+    except InputError:
+        return False
+
+
+# --- how to complete it
+
+_SERVED_LATELY = frozenset({"PodGroup", "DeviceClass", "ResourceClaim", "ResourceSlice"})
+"""`kubectl get` asks for nothing at all where the API server does not know one of the kinds."""
+_GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
+ADDED, ANEW = "missing.yaml", "cluster.yaml"
+
+
+def _completion(found: Sequence[Finding], paths: Sequence[str]) -> Completion | None:
+    """Kinds that are missing altogether are added. What is there in part is taken anew: an object is given once."""
+    amiss = [one for one in found if one.counts and not _is_mended_here(one)]
+    if not amiss:
+        return None
+    whole = [one.kind for one in amiss if isinstance(one, MissingKind) and not one.present]
+    if all(isinstance(one, MissingKind) and not one.present for one in amiss):
+        perhaps = (kind for one in found if isinstance(one, PerhapsNone) for kind in one.kinds)
+        kinds = [*whole, *(kind for kind in perhaps if kind not in _SERVED_LATELY)]
+        return Completion(way=Way.ADD, command=_get(kinds, ADDED), snapshots=(*paths, ADDED))
+    kinds = [kind for kind in GROUPS if leaves(kind) and (kind not in _SERVED_LATELY or kind in whole)]
+    return Completion(way=Way.ANEW, command=_get(kinds, ANEW), snapshots=(ANEW,))
+
+
+def _is_mended_here(found: Finding) -> bool:
+    """It is mended in the files that are there, or by leaving one of them out."""
+    return isinstance(found, Unreadable) or (isinstance(found, Copies) and found.difference in _GIVEN_TWICE)
+
+
+def _permission(found: Sequence[Finding]) -> Completion | None:
+    """To list what is forbidden."""
+    kinds = [one.kind for one in found if isinstance(one, MissingKind) and one.is_forbidden]
+    if not kinds:
+        return None
+    resources = ",".join(map(resource_name, kinds))
+    return Completion(
+        way=Way.ALLOW, command=f"kubectl create clusterrole kschedx --verb=get,list --resource={resources}"
+    )
+
+
+def _get(kinds: Sequence[str], file: str) -> str:
+    """Plain names, which are shorter; with its group what older servers may know of another."""
+    names = ((kind, resource_name(kind)) for kind in kinds)
+    listed = ",".join(name if kind in _SERVED_LATELY else name.partition(".")[0] for kind, name in names)
+    return f"kubectl get {listed} -A -o yaml > {file}"

@@ -1,0 +1,304 @@
+"""What doctor can find, as facts. `render.doctor_words` has the sentences, `Diagnosis.to_dict` the document.
+
+Every finding says how sure it is, what it weakens, and whether `kschedx why` would have said so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
+
+from kschedx.errors import Place
+
+
+class Certainty(StrEnum):
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    """There are other explanations, and they are rarer."""
+    POSSIBLE = "possible"
+
+
+class Reaction(StrEnum):
+    """What `kschedx why` does about it."""
+
+    REFUSES = "refuses"
+    """It reads nothing of the dump: exit code 2."""
+    SHOWS = "shows"
+    """An answer that depends on it names it."""
+    SILENT = "silent"
+    """It answers as if nothing were amiss."""
+
+
+class Weakness(Struct, frozen=True, kw_only=True):
+    """Which verdicts are weaker for it."""
+
+    plugins: tuple[str, ...]
+    """Empty: whatever `effect` says, and no plugin's verdict."""
+    effect: str
+
+
+class _Finding(Struct, frozen=True, kw_only=True, rename="camel", tag_field="id"):
+    certainty: Certainty
+    reaction: Reaction = Reaction.SILENT
+    weakens: tuple[Weakness, ...] = ()
+
+    counts: ClassVar[bool] = True
+    """It weakens answers, so the exit code tells of it."""
+
+
+# --- what cannot be read
+
+
+class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A file, a part of one, or an object that `kschedx why` refuses."""
+
+    place: Place
+    message: str
+    hint: str = ""
+
+
+class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
+    problems: tuple[Problem, ...]
+    """The first of them."""
+    number: int
+    is_all: bool
+    """False: the search was given up, and there may be more."""
+
+
+class Difference(StrEnum):
+    """Between two objects of one name."""
+
+    NONE = "none"
+    UNKNOWN = "unknown"
+    """They do not say who they are: manifests, or fields were taken out."""
+    STATE = "state"
+    """The same object at two times: its resourceVersion differs."""
+    OBJECT = "object"
+    """Two objects: their uid differs."""
+
+
+class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
+    """Objects that are there twice, in the same two files, with the same difference."""
+
+    difference: Difference
+    kinds: Mapping[str, int]
+    example: str
+    """`Pod shop/web-0`."""
+    first: Place
+    second: Place
+    first_value: str = ""
+    """The uid or resourceVersion of the example."""
+    second_value: str = ""
+
+
+# --- what is missing
+
+
+class Lacking(_Finding, frozen=True, kw_only=True, tag="lacking"):
+    """A dump of a known format, which never holds everything."""
+
+    format: str
+    place: str
+    kind: str
+    what: str
+
+
+class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
+    """There is no object of a kind that every cluster has, or the ones that others name are not there."""
+
+    kind: str
+    present: int = 0
+    missing: int = 0
+    """How many are known to be missing; 0: the kind is known to be missing as a whole, and not how many there are."""
+    names: tuple[str, ...] = ()
+    """Some of them."""
+    named_by: str = ""
+    """What names them: `claims`, `nodes`."""
+    is_forbidden: bool = False
+
+
+class PerhapsNone(_Finding, frozen=True, kw_only=True, tag="perhaps-none"):
+    """Kinds of which there is nothing. A cluster may have none; kubectl's output does not show the difference."""
+
+    counts: ClassVar[bool] = False
+    kinds: tuple[str, ...]
+
+
+class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespaces"):
+    """Pods of some namespaces are there and those of others are not."""
+
+    present: tuple[str, ...]
+    namespaces: int
+    """How many they are; `present` may be fewer, and so `absent`."""
+    absent: tuple[str, ...]
+    """Namespaces without any pod that other objects show to have some, or that are in every cluster."""
+    namespaces_absent: int
+    evidence: str
+    """An object that says that it has pods: `ReplicaSet shop/web-5d7b9 has 3`; empty where that is not the evidence."""
+    pods: int = 0
+    """Which are known to be missing."""
+
+
+class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
+    """Workloads say that they have more pods than are there, in namespaces whose pods are there."""
+
+    pods: int
+    workloads: tuple[str, ...]
+    of: int
+    """Pods that all workloads of the dump say they have."""
+
+
+class EmptyNodes(_Finding, frozen=True, kw_only=True, tag="empty-nodes"):
+    """Nodes on which nothing runs, not even a DaemonSet's pod."""
+
+    nodes: tuple[str, ...]
+    """Some of them."""
+    empty: int
+    total: int
+
+
+# --- what does not go together
+
+
+class UnknownNode(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A node that pods name and that is not there."""
+
+    name: str
+    pods: int
+    example: str
+    place: Place
+    nearest: str = ""
+    """The name of a node that is there."""
+
+
+class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
+    """Unfinished pods bound to nodes that are not there."""
+
+    nodes: tuple[UnknownNode, ...]
+    pods: int
+    total: int
+    """Nodes that are named and not there; `nodes` may be fewer."""
+
+
+class NoStatus(_Finding, frozen=True, kw_only=True, tag="no-status"):
+    """Pods that are bound to a node and do not say whether they have finished."""
+
+    pods: int
+    examples: tuple[str, ...]
+
+
+class TwoClusters(_Finding, frozen=True, kw_only=True, tag="two-clusters"):
+    """The namespace kube-system, which lives as long as its cluster, is there with two uids."""
+
+    first: Place
+    second: Place
+    first_uid: str
+    second_uid: str
+
+
+class OtherOwner(_Finding, frozen=True, kw_only=True, tag="other-owner"):
+    """Objects are owned by one of the same name as one that is there, with another uid."""
+
+    objects: int
+    example: str
+    place: Place
+    owner: str
+    """`ReplicaSet shop/web-5d7b9`."""
+    owner_place: Place
+    named_uid: str
+    found_uid: str
+
+
+class Clouds(_Finding, frozen=True, kw_only=True, tag="clouds"):
+    """Nodes of several clouds."""
+
+    nodes: Mapping[str, int]
+    """Cloud (`aws`) to number of nodes."""
+    examples: Mapping[str, str]
+    """Cloud to the name of a node."""
+    places: Mapping[str, str]
+    """Cloud to a file that holds such a node."""
+
+
+class Skew(_Finding, frozen=True, kw_only=True, tag="skew"):
+    """Versions that Kubernetes does not run together."""
+
+    server: str
+    """The API server's; empty: kubelets are compared with each other."""
+    newest: str
+    newest_node: str
+    oldest: str
+    oldest_node: str
+    allowed: int
+    """Minor versions by which a kubelet may be older than the API server."""
+
+
+class NodesOfTwoTimes(_Finding, frozen=True, kw_only=True, tag="nodes-of-two-times"):
+    """Ready nodes whose last heartbeats are further apart than those of one moment can be."""
+
+    newest: str
+    newest_node: str
+    newest_place: Place
+    oldest: str
+    oldest_node: str
+    oldest_place: Place
+    older: int
+    """Nodes that are as far behind the newest."""
+
+
+class PodsAfterNodes(_Finding, frozen=True, kw_only=True, tag="pods-after-nodes"):
+    """Pods were seen later than any node."""
+
+    pod: str
+    pod_time: str
+    pod_place: Place
+    node: str
+    node_time: str
+    node_place: Place
+
+
+class YoungNodes(_Finding, frozen=True, kw_only=True, tag="young-nodes"):
+    """Pods were started on nodes before these were there."""
+
+    nodes: int
+    pods: int
+    node: str
+    created: str
+    pod: str
+    started: str
+
+
+# --- what to know
+
+
+class Secrets(_Finding, frozen=True, kw_only=True, tag="secrets"):
+    """Secrets are in the dump."""
+
+    counts: ClassVar[bool] = False
+    secrets: int
+    files: tuple[str, ...]
+
+
+Finding: TypeAlias = (
+    Unreadable
+    | Copies
+    | Lacking
+    | MissingKind
+    | PerhapsNone
+    | PodsOfNamespaces
+    | WorkloadPods
+    | EmptyNodes
+    | Orphans
+    | NoStatus
+    | TwoClusters
+    | OtherOwner
+    | Clouds
+    | Skew
+    | NodesOfTwoTimes
+    | PodsAfterNodes
+    | YoungNodes
+    | Secrets
+)

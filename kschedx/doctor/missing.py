@@ -1,0 +1,112 @@
+"""Kinds and objects that a cluster must have, or that other objects name, and that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kschedx.api.priority import BUILT_IN_CLASSES
+from kschedx.doctor.contents import Contents
+from kschedx.doctor.findings import Certainty, MissingKind, PerhapsNone, Reaction
+from kschedx.doctor.needs import leaves, weakness
+from kschedx.doctor.versions import minor_of
+from kschedx.snapshot.kinds import GROUPS
+from kschedx.snapshot.snapshot import Missing
+
+IN_EVERY_CLUSTER = ("Node", "Pod", "Namespace", "Service", "PriorityClass")
+"""The API server makes the namespace kube-system, the service kubernetes and two classes by itself."""
+SHOWN = 5
+"""Names of missing objects."""
+FIRST_CSI_NODE = (1, 18)
+"""From this release on a kubelet does not become ready before its CSINode is there."""
+_DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
+
+
+def missing_kinds(contents: Contents) -> Iterator[MissingKind | PerhapsNone]:
+    """In the order of what hangs on them."""
+    told: set[str] = set(contents.missing)
+    for kind in IN_EVERY_CLUSTER:
+        if contents.missing.get(kind) is not Missing.ABSENT and not contents.objects[kind]:
+            told.add(kind)
+            yield _whole(contents, kind)
+    for kind, cause in contents.missing.items():
+        if cause is Missing.FORBIDDEN and kind not in IN_EVERY_CLUSTER and leaves(kind):
+            yield _whole(contents, kind)
+    for found in _named(contents):
+        if found.kind not in told:
+            told.add(found.kind)
+            yield found
+    if not contents.is_live:
+        perhaps = tuple(kind for kind in GROUPS if kind not in told and leaves(kind) and not contents.objects[kind])
+        if perhaps:
+            effects = tuple(one for kind in perhaps for one in weakness(kind))
+            yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=effects)
+
+
+def _whole(contents: Contents, kind: str) -> MissingKind:
+    """Nothing of a kind is there."""
+    is_forbidden = contents.missing.get(kind) is Missing.FORBIDDEN
+    reaction = Reaction.SHOWS if is_forbidden else Reaction.REFUSES if kind == "Node" else Reaction.SILENT
+    return MissingKind(
+        certainty=Certainty.CERTAIN,
+        reaction=reaction,
+        weakens=weakness(kind),
+        kind=kind,
+        is_forbidden=is_forbidden,
+    )
+
+
+def _named(contents: Contents) -> Iterator[MissingKind]:
+    """Kinds of which objects are named that are not there."""
+    pods = [pod for pod in contents.pods.values() if not pod.is_finished]
+    claims, nodes = contents.claims.values(), contents.nodes.values()
+    named = ((f"{pod.namespace}/{claim}" for claim in pod.claims) for pod in pods if pod.claims)
+    yield from _absent(
+        contents, "PersistentVolumeClaim", (one for many in named for one in many), "pods", Certainty.CERTAIN
+    )
+    bound = (claim.volume for claim in claims if claim.volume)
+    yield from _absent(contents, "PersistentVolume", bound, "claims", Certainty.CERTAIN)
+    # the class of a bound claim is never asked for, and need not be there
+    classes = (claim.storage_class for claim in claims if claim.storage_class and not claim.volume)
+    yield from _absent(contents, "StorageClass", classes, "unbound claims", Certainty.LIKELY)
+    ready = (node.name for node in nodes if node.is_ready and minor_of(node.kubelet) >= FIRST_CSI_NODE)
+    yield from _absent(contents, "CSINode", ready, "nodes", Certainty.CERTAIN)
+    spaces = (one.namespace for kind in contents.objects.values() for one in kind.values() if one.namespace)
+    yield from _absent(contents, "Namespace", spaces, "objects in them", Certainty.CERTAIN)
+    for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
+        owners = (
+            f"{pod.namespace}/{owner.name}"
+            for pod in pods
+            if (owner := pod.owner).kind == kind and owner.group == GROUPS[kind]
+        )
+        yield from _absent(contents, kind, owners, "their pods", Certainty.LIKELY)
+    priorities = (pod.priority_class for pod in pods if pod.priority_class not in ("", *BUILT_IN_CLASSES))
+    yield from _absent(contents, "PriorityClass", priorities, "pods", Certainty.LIKELY)
+    runtimes = (pod.runtime_class for pod in pods if pod.runtime_class)
+    yield from _absent(contents, "RuntimeClass", runtimes, "pods", Certainty.LIKELY)
+    if any(pod.has_device_claims for pod in pods):
+        for kind in _DEVICES:
+            if not contents.number(kind):
+                yield _missing(contents, kind, (), "pods with device claims", Certainty.LIKELY)
+
+
+def _absent(
+    contents: Contents, kind: str, named: Iterable[str], named_by: str, certainty: Certainty
+) -> Iterator[MissingKind]:
+    there = contents.objects[kind]
+    names = sorted({name for name in named if name not in there})
+    if names:
+        yield _missing(contents, kind, names, named_by, certainty)
+
+
+def _missing(contents: Contents, kind: str, names: Iterable[str], named_by: str, certainty: Certainty) -> MissingKind:
+    names = tuple(names)
+    return MissingKind(
+        certainty=certainty,
+        reaction=Reaction.SHOWS if kind in ("PersistentVolumeClaim", "PersistentVolume") else Reaction.SILENT,
+        weakens=weakness(kind),
+        kind=kind,
+        present=contents.number(kind),
+        missing=len(names),
+        names=names[:SHOWN],
+        named_by=named_by,
+    )

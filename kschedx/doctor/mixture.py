@@ -1,0 +1,249 @@
+"""Evidence that a dump holds two clusters, or one cluster at two times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kschedx.api.timestamps import nanoseconds
+from kschedx.doctor.contents import Contents, Copy, Node, Object, Pod
+from kschedx.doctor.findings import (
+    Certainty,
+    Clouds,
+    Copies,
+    Difference,
+    NodesOfTwoTimes,
+    OtherOwner,
+    PodsAfterNodes,
+    Reaction,
+    Skew,
+    TwoClusters,
+    Weakness,
+    YoungNodes,
+)
+from kschedx.doctor.versions import key_of, minor_of
+from kschedx.errors import InputError
+from kschedx.snapshot.kinds import GROUPS
+
+_MINUTE = 60 * 1_000_000_000
+APART = 10 * _MINUTE
+"""A kubelet reports every five minutes where nothing changes (nodeStatusReportFrequency), and then a little late."""
+SOONER = _MINUTE
+"""A pod may be started so long before its node, by clocks that differ."""
+WIDER_SKEW = (1, 28)
+"""From this release on a kubelet may be three minor versions older than the API server, and two before."""
+_ALIASES = {"eks-hybrid": "aws"}
+"""What one cloud runs together with another."""
+
+_EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are not of one cluster"),)
+_MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="what came or went in between is counted wrong"),)
+
+
+def mixture_findings(
+    contents: Contents,
+) -> Iterator[TwoClusters | Copies | OtherOwner | Clouds | Skew | NodesOfTwoTimes | PodsAfterNodes | YoungNodes]:
+    """The strongest evidence first."""
+    yield from _copies(contents)
+    yield from _other_owners(contents)
+    yield from _clouds(contents)
+    if not contents.is_live:
+        yield from _times(contents)
+        yield from _young_nodes(contents)
+    yield from _skew(contents)
+
+
+# --- two of one name
+
+
+_SURE = {
+    Difference.NONE: Certainty.CERTAIN,
+    Difference.UNKNOWN: Certainty.CERTAIN,
+    Difference.STATE: Certainty.CERTAIN,
+    Difference.OBJECT: Certainty.LIKELY,
+}
+_WEAKENED = {
+    Difference.NONE: (),
+    Difference.UNKNOWN: (Weakness(plugins=(), effect="which of the two counts is not known"),),
+    Difference.STATE: _MOMENTS,
+    Difference.OBJECT: (Weakness(plugins=(), effect="every verdict, unless the objects were made again in between"),),
+}
+
+
+def _copies(contents: Contents) -> Iterator[TwoClusters | Copies]:
+    for twice in contents.kube_systems:
+        yield TwoClusters(
+            certainty=Certainty.CERTAIN,
+            reaction=Reaction.REFUSES,
+            weakens=_EVERYTHING,
+            first=twice[0].place,
+            second=twice[1].place,
+            first_uid=twice[0].uid,
+            second_uid=twice[1].uid,
+        )
+    for copy in sorted(contents.copies.values(), key=_weight):
+        yield Copies(
+            certainty=_SURE[copy.difference],
+            reaction=Reaction.REFUSES,
+            weakens=_WEAKENED[copy.difference],
+            difference=copy.difference,
+            kinds=dict(copy.kinds.most_common()),
+            example=copy.first.title,
+            first=copy.first.place,
+            second=copy.second.place,
+            first_value=_value(copy.difference, copy.first),
+            second_value=_value(copy.difference, copy.second),
+        )
+
+
+_WEIGHT = (Difference.OBJECT, Difference.STATE, Difference.UNKNOWN, Difference.NONE)
+
+
+def _weight(copy: Copy) -> tuple[int, int]:
+    return _WEIGHT.index(copy.difference), -sum(copy.kinds.values())
+
+
+def _value(difference: Difference, found: Object) -> str:
+    match difference:
+        case Difference.OBJECT:
+            return found.uid
+        case Difference.STATE:
+            return found.version
+    return ""
+
+
+def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
+    """An owner of another uid: garbage collection deletes what such an owner left behind."""
+    first: tuple[Object, Object] | None = None
+    number = 0
+    for kind in contents.objects.values():
+        for found in kind.values():
+            owner = found.owner
+            if not owner.kind or not owner.uid or GROUPS.get(owner.kind) != owner.group:
+                continue
+            there = contents.objects[owner.kind]
+            owning = there.get(f"{found.namespace}/{owner.name}") or there.get(owner.name or "")
+            if owning is not None and owning.uid and owning.uid != owner.uid:
+                number += 1
+                first = first or (found, owning)
+    if first is not None:
+        found, owning = first
+        yield OtherOwner(
+            certainty=Certainty.LIKELY,
+            weakens=_EVERYTHING,
+            objects=number,
+            example=found.title,
+            place=found.place,
+            owner=owning.title,
+            owner_place=owning.place,
+            named_uid=found.owner.uid or "",
+            found_uid=owning.uid,
+        )
+
+
+# --- nodes that do not go together
+
+
+def _clouds(contents: Contents) -> Iterator[Clouds]:
+    of: dict[str, list[Node]] = {}
+    for node in contents.nodes.values():
+        if node.cloud:
+            of.setdefault(_ALIASES.get(node.cloud, node.cloud), []).append(node)
+    if len(of) > 1:
+        most = sorted(of.items(), key=lambda item: (-len(item[1]), item[0]))
+        yield Clouds(
+            certainty=Certainty.LIKELY,
+            weakens=_EVERYTHING,
+            nodes={cloud: len(nodes) for cloud, nodes in most},
+            examples={cloud: nodes[0].name for cloud, nodes in most},
+            places={cloud: nodes[0].origin.source for cloud, nodes in most},
+        )
+
+
+def _skew(contents: Contents) -> Iterator[Skew]:
+    nodes = [node for node in contents.nodes.values() if minor_of(node.kubelet) != (0, 0)]
+    if not nodes:
+        return
+    newest, oldest = (pick(nodes, key=lambda node: key_of(node.kubelet)) for pick in (max, min))
+    server = contents.server_version
+    bound = minor_of(server) if minor_of(server) != (0, 0) else minor_of(newest.kubelet)
+    allowed = 3 if bound >= WIDER_SKEW else 2
+    if minor_of(newest.kubelet) > bound or minor_of(oldest.kubelet) < (bound[0], bound[1] - allowed):
+        yield Skew(
+            certainty=Certainty.POSSIBLE,
+            weakens=(Weakness(plugins=(), effect="which release decides is in doubt: --kube-version says it"),),
+            server=server,
+            newest=newest.kubelet,
+            newest_node=newest.name,
+            oldest=oldest.kubelet,
+            oldest_node=oldest.name,
+            allowed=allowed,
+        )
+
+
+# --- two times
+
+
+def _time(text: str) -> int | None:
+    try:
+        return nanoseconds(text)
+    except InputError:
+        return None
+
+
+def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
+    beats = [(time, node) for node in contents.nodes.values() if (time := _time(node.heartbeat)) is not None]
+    if not beats:
+        return
+    latest, newest = max(beats, key=lambda beat: beat[0])
+    older = [(time, node) for time, node in beats if node.is_ready and latest - time > APART]
+    if older:
+        oldest = min(older, key=lambda beat: beat[0])[1]
+        yield NodesOfTwoTimes(
+            certainty=Certainty.LIKELY,
+            weakens=_MOMENTS,
+            newest=newest.heartbeat,
+            newest_node=newest.name,
+            newest_place=newest.place,
+            oldest=oldest.heartbeat,
+            oldest_node=oldest.name,
+            oldest_place=oldest.place,
+            older=len(older),
+        )
+    pod = max(contents.pods.values(), key=lambda pod: pod.seen, default=None)
+    seen = _time(pod.seen) if pod else None
+    if pod is not None and seen is not None and seen - latest > APART:
+        yield PodsAfterNodes(
+            certainty=Certainty.LIKELY,
+            weakens=_MOMENTS,
+            pod=pod.key,
+            pod_time=pod.seen,
+            pod_place=pod.place,
+            node=newest.name,
+            node_time=newest.heartbeat,
+            node_place=newest.place,
+        )
+
+
+def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
+    odd = [pod for pod in contents.pods.values() if _is_older(pod, contents.nodes.get(pod.node))]
+    if odd:
+        nodes = Counter(pod.node for pod in odd)
+        first = min(odd, key=lambda pod: pod.started)
+        yield YoungNodes(
+            certainty=Certainty.LIKELY,
+            weakens=_MOMENTS,
+            nodes=len(nodes),
+            pods=len(odd),
+            node=first.node,
+            created=contents.nodes[first.node].created,
+            pod=first.key,
+            started=first.started,
+        )
+
+
+def _is_older(pod: Pod, node: Node | None) -> bool:
+    """The pod was started on the node before that was there. A kubelet starts static pods earlier."""
+    if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.created:
+        return False
+    started, made = _time(pod.started), _time(node.created)
+    return started is not None and made is not None and started < made - SOONER

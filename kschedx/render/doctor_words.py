@@ -1,0 +1,240 @@
+"""What doctor finds, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from kschedx.doctor.findings import (
+    Certainty,
+    Clouds,
+    Copies,
+    Difference,
+    EmptyNodes,
+    Finding,
+    Lacking,
+    MissingKind,
+    NodesOfTwoTimes,
+    NoStatus,
+    Orphans,
+    OtherOwner,
+    PerhapsNone,
+    PodsAfterNodes,
+    PodsOfNamespaces,
+    Problem,
+    Reaction,
+    Secrets,
+    Skew,
+    TwoClusters,
+    UnknownNode,
+    Unreadable,
+    WorkloadPods,
+    YoungNodes,
+)
+from kschedx.errors import InputError, Place
+from kschedx.render.units import count, listed
+from kschedx.render.wording import Fact, Words
+
+NAMES = 3
+
+
+def words(found: Finding) -> Words:
+    """The headline, the evidence, and what it weakens."""
+    headline, evidence = _told(found)
+    sure = sureness(found.certainty) if found.counts else ""
+    return Words(headline=headline + sure, facts=(*evidence, *_weakens(found)))
+
+
+def sureness(certainty: Certainty) -> str:
+    """What follows a headline."""
+    return "" if certainty is Certainty.CERTAIN else f" ({certainty})"
+
+
+def reaction(how: Reaction) -> Fact:
+    """What `kschedx why` does about it."""
+    match how:
+        case Reaction.REFUSES:
+            told = "by `kschedx why`, which refuses the dump"
+        case Reaction.SHOWS:
+            told = "by `kschedx why`, in answers that depend on it"
+        case Reaction.SILENT:
+            told = "not by `kschedx why`"
+        case _:
+            assert_never(how)
+    return Fact(label="noticed", items=(told,))
+
+
+def _weakens(found: Finding) -> tuple[Fact, ...]:
+    lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in found.weakens]
+    facts = (Fact(label="" if position else "weakens", items=(text,)) for position, text in enumerate(lines))
+    return (*facts, reaction(found.reaction), *_mend(found)) if found.counts else ()
+
+
+def _mend(found: Finding) -> Iterator[Fact]:
+    """What makes `kschedx why` take the dump, where that is not to take it anew."""
+    match found:
+        case Unreadable():
+            text = "mend it, or leave the file out"
+        case Copies(first=first, second=second):
+            text = "leave one of the two out" if first.source == second.source else "give one of the two files"
+        case Orphans():
+            text = "--ignore-orphans puts up with them"
+        case _:
+            return
+    yield Fact(label="fix", items=(text,))
+
+
+def problem_text(problem: Problem) -> str:
+    return str(InputError(problem.message, place=problem.place, hint=problem.hint))
+
+
+def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
+    match found:
+        case Unreadable(problems=problems):
+            number = count(found.number, "thing") if found.is_all else f"{found.number:,} things and perhaps more"
+            rest = found.number - len(problems)
+            texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
+            return f"{number} cannot be read", tuple(
+                Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
+            )
+        case TwoClusters():
+            return "objects of two clusters: the namespace kube-system has two uids", (
+                Fact(label="one", items=(f"{found.first_uid} in {_file(found.first)}",)),
+                Fact(label="other", items=(f"{found.second_uid} in {_file(found.second)}",)),
+            )
+        case Copies():
+            return _copies(found)
+        case OtherOwner():
+            number = count(found.objects, "object is", "objects are")
+            return f"{number} owned by something else than what is there by that name", (
+                Fact(label="example", items=(f"{found.example} ({found.place})",)),
+                Fact(label="owner", items=(f"{found.owner}, uid {found.named_uid}",)),
+                Fact(label="there", items=(f"uid {found.found_uid} ({found.owner_place})",)),
+            )
+        case Clouds():
+            clouds = [f"{number:,} of {cloud}" for cloud, number in found.nodes.items()]
+            examples = tuple(f"{found.examples[cloud]} in {found.places[cloud]}" for cloud in found.nodes)
+            return f"nodes of {len(clouds)} clouds: {listed(clouds, NAMES)}", (Fact(label="such as", items=examples),)
+        case Skew():
+            return _skew(found)
+        case Orphans():
+            where = "a node that is" if found.total == 1 else f"{found.total:,} nodes that are"
+            rest = found.total - len(found.nodes)
+            items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
+            return f"{count(found.pods, 'pod is', 'pods are')} on {where} not there", tuple(
+                Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
+            )
+        case PodsOfNamespaces():
+            return _pods_of_namespaces(found)
+        case WorkloadPods():
+            missing = count(found.pods, "pod is", "pods are")
+            return f"{missing} missing: workloads say that they have {found.of:,}", (
+                Fact(label="of", items=found.workloads),
+            )
+        case EmptyNodes():
+            number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
+            return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
+        case NoStatus():
+            number = count(found.pods, "pod on a node has", "pods on nodes have")
+            return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
+        case NodesOfTwoTimes():
+            return (
+                f"nodes of two times: {count(found.older, 'ready node was', 'ready nodes were')} last seen earlier",
+                (
+                    Fact(label="newest", items=(f"{found.newest} {found.newest_node} ({found.newest_place})",)),
+                    Fact(label="oldest", items=(f"{found.oldest} {found.oldest_node} ({found.oldest_place})",)),
+                ),
+            )
+        case PodsAfterNodes():
+            return "the pods are newer than the nodes", (
+                Fact(label="pod", items=(f"{found.pod_time} {found.pod} ({found.pod_place})",)),
+                Fact(label="node", items=(f"{found.node_time} {found.node} ({found.node_place})",)),
+            )
+        case YoungNodes():
+            pods = count(found.pods, "pod", "pods")
+            return f"{pods} started before the {'node' if found.nodes == 1 else 'nodes'} under them", (
+                Fact(label="pod", items=(f"{found.started} {found.pod}",)),
+                Fact(label="node", items=(f"{found.created} {found.node} was made",)),
+            )
+        case Lacking():
+            return f"{found.format} does not hold {found.what}", (Fact(label="in", items=(found.place,)),)
+        case MissingKind():
+            return f"{found.kind}: {missing_kind(found)}", ()
+        case PerhapsNone():
+            return f"none there, or none saved: {', '.join(found.kinds)}", ()
+        case Secrets():
+            where = listed(found.files, NAMES)
+            number = count(found.secrets, "Secret")
+            return f"{number} in {where}, never read here: to be removed before the dump is shared", ()
+        case _:
+            assert_never(found)
+
+
+def missing_kind(found: MissingKind) -> str:
+    """What is missing of a kind."""
+    if found.is_forbidden:
+        return "listing is forbidden"
+    if not found.missing:
+        return f"none, and there are {found.named_by}" if found.named_by else "none"
+    if not found.present:
+        return f"none, and {found.named_by} name {found.missing:,}"
+    names = listed(found.names, 1, found.missing)
+    return f"{found.present:,} there; not there, and named by {found.named_by}: {names}"
+
+
+def missing_effect(found: MissingKind) -> str:
+    """What is unknown for it, and whose verdict depends on that."""
+    return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in found.weakens)
+
+
+def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
+    kinds = listed([f"{number:,} {kind}" for kind, number in found.kinds.items()], NAMES)
+    first, second = _file(found.first), _file(found.second)
+    files = f"twice in {first}" if first == second else f"in {first} and in {second}"
+    where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
+    match found.difference:
+        case Difference.NONE:
+            return f"{kinds} {files}, the same each time", (where,)
+        case Difference.UNKNOWN:
+            return f"{kinds} {files}", (where,)
+        case Difference.STATE:
+            versions = f"resourceVersion {found.first_value} and {found.second_value}"
+            return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
+        case Difference.OBJECT:
+            uids = f"uid {found.first_value} and {found.second_value}"
+            return f"{kinds} {files}, of the same names and not the same", (
+                where,
+                Fact(label="differs", items=(uids,)),
+            )
+        case _:
+            assert_never(found.difference)
+
+
+def _skew(found: Skew) -> tuple[str, tuple[Fact, ...]]:
+    newest = f"{found.newest} on {found.newest_node}"
+    oldest = f"{found.oldest} on {found.oldest_node}"
+    rule = f"a kubelet is at most {found.allowed} minor versions older than its API server, and never newer"
+    compared = (f"API server {found.server}",) if found.server else ()
+    return "versions that Kubernetes does not run together", (
+        Fact(label="kubelets", items=(*compared, newest, oldest)),
+        Fact(label="rule", items=(rule,)),
+    )
+
+
+def _unknown_node(node: UnknownNode) -> tuple[str, ...]:
+    told = f"{node.name}: {count(node.pods, 'pod')}, such as {node.example} ({node.place})"
+    return (told, f"near: {node.nearest}") if node.nearest else (told,)
+
+
+def _pods_of_namespaces(found: PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
+    here = Fact(label="there", items=(f"pods of {listed(found.present, NAMES, found.namespaces)}",))
+    if not found.namespaces_absent:
+        return "only pods of the cluster's own namespaces are there", (here,)
+    absent = listed(found.absent, NAMES, found.namespaces_absent)
+    number = f"at least {found.pods:,} pods" if found.pods else "pods"
+    headline = f"{number} are missing: there is none of {absent}"
+    return headline, (here, *((Fact(label="shown by", items=(found.evidence,)),) if found.evidence else ()))
+
+
+def _file(place: Place) -> str:
+    return place.source or str(place)

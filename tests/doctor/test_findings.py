@@ -1,0 +1,329 @@
+"""What doctor finds in a cluster that lacks something, or is mixed with another: a case for each finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedx.doctor.diagnosis import Diagnosis, diagnose
+from kschedx.doctor.reading import contents_of
+from kschedx.render.document import to_json
+from tests.builders import Manifest
+from tests.doctor.dumps import Cluster, add_node, add_pod, save, whole
+
+
+def diagnosed(folder: Path, *dumps: Iterable[Manifest]) -> Diagnosis:
+    """What is found in files `0.json`, `1.json`, ..."""
+    paths = [str(save(folder / f"{number}.json", dump)) for number, dump in enumerate(dumps)]
+    return diagnose(contents_of(paths), paths)
+
+
+def told(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """The findings of the document, without what is only to be known."""
+    return [found for found in _documents(diagnosis) if found["id"] not in ("perhaps-none", "secrets")]
+
+
+def _documents(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(to_json(diagnosis.to_dict()))["findings"]
+    return found
+
+
+def without(*titles: str) -> Callable[[Cluster], None]:
+    def change(cluster: Cluster) -> None:
+        for title in titles:
+            del cluster[title]
+
+    return change
+
+
+def without_kind(*kinds: str) -> Callable[[Cluster], None]:
+    def change(cluster: Cluster) -> None:
+        for title in [title for title in cluster if title.split(" ")[0] in kinds]:
+            del cluster[title]
+
+    return change
+
+
+def with_value(title: str, path: str, value: object) -> Callable[[Cluster], None]:
+    return lambda cluster: cluster.change(title, path, value)
+
+
+def missing(kind: str, certainty: str, **facts: object) -> dict[str, object]:
+    return {"id": "missing-kind", "kind": kind, "certainty": certainty, **facts}
+
+
+def _named_class(cluster: Cluster) -> None:
+    cluster.change("Pod shop/db-0", "spec.priorityClassName", "gold")
+
+
+def _named_runtime(cluster: Cluster) -> None:
+    cluster.change("Pod shop/db-0", "spec.runtimeClassName", "gvisor")
+
+
+def _unbound(cluster: Cluster) -> None:
+    size = {"requests": {"storage": "1Gi"}}
+    cluster.put("v1", "PersistentVolumeClaim", "shop/new", spec={"storageClassName": "slow", "resources": size})
+
+
+def _devices(cluster: Cluster) -> None:
+    cluster.change("Pod shop/db-0", "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
+
+
+def _orphan(cluster: Cluster) -> None:
+    add_pod(cluster, "shop/lost", "ReplicaSet web-5d7b9", "node-33")
+
+
+def _finished_orphan(cluster: Cluster) -> None:
+    add_pod(cluster, "shop/done", "ReplicaSet web-5d7b9", "node-33", phase="Succeeded")
+
+
+def _no_status(cluster: Cluster) -> None:
+    cluster["Pod shop/db-0"]["status"] = {}
+
+
+def _one_old_node(cluster: Cluster) -> None:
+    cluster.change("Node node-2", "status.conditions.0.lastHeartbeatTime", "2026-11-20T07:45:00Z")
+
+
+def _dead_node(cluster: Cluster) -> None:
+    _one_old_node(cluster)
+    cluster.change("Node node-2", "status.conditions.0.status", "Unknown")
+
+
+def _newer_pod(cluster: Cluster) -> None:
+    cluster.change("Pod shop/db-0", "status.conditions.0.lastTransitionTime", "2026-11-20T09:00:00Z")
+
+
+def _static_pod(cluster: Cluster) -> None:
+    add_pod(cluster, "kube-system/etcd-node-1", "Node node-1", "node-1")
+    cluster.change("Node node-1", "metadata.creationTimestamp", "2026-11-19T10:00:30Z")
+    cluster.change("Pod kube-system/etcd-node-1", "status.startTime", "2026-11-19T09:00:00Z")
+
+
+def _empty_node(cluster: Cluster) -> None:
+    add_node(cluster, "node-4")
+
+
+def _older_kubelet(version: str) -> Callable[[Cluster], None]:
+    return with_value("Node node-3", "status.nodeInfo.kubeletVersion", version)
+
+
+def _user_only(cluster: Cluster) -> None:
+    for number in range(3):
+        del cluster[f"Pod kube-system/kube-proxy-{number}"]
+    del cluster["DaemonSet kube-system/kube-proxy"]
+
+
+def _system_only(cluster: Cluster) -> None:
+    without_kind("ReplicaSet", "StatefulSet")(cluster)
+    for title in [title for title in cluster if title.startswith("Pod shop/")]:
+        del cluster[title]
+
+
+CASES: dict[str, tuple[Callable[[Cluster], None], dict[str, object] | None]] = {
+    "a whole cluster": (lambda _: None, None),
+    "no nodes": (without_kind("Node", "CSINode"), missing("Node", "certain", reaction="refuses", missing=0)),
+    "no pods": (without_kind("Pod"), missing("Pod", "certain", reaction="silent")),
+    "no namespaces": (without_kind("Namespace"), missing("Namespace", "certain", present=0)),
+    "no services": (without_kind("Service"), missing("Service", "certain")),
+    "no priority classes": (without_kind("PriorityClass"), missing("PriorityClass", "certain")),
+    "a namespace of objects": (
+        without("Namespace shop"),
+        missing("Namespace", "certain", present=2, missing=1, names=["shop"]),
+    ),
+    "a claim of a pod": (
+        without("PersistentVolumeClaim shop/data-db-0"),
+        missing("PersistentVolumeClaim", "certain", names=["shop/data-db-0"], reaction="shows"),
+    ),
+    "the volume of a bound claim": (
+        without("PersistentVolume pv-1"),
+        missing("PersistentVolume", "certain", names=["pv-1"], namedBy="claims"),
+    ),
+    "the class of a bound claim is not needed": (without_kind("StorageClass"), None),
+    "the class of an unbound claim": (_unbound, missing("StorageClass", "likely", present=1, names=["slow"])),
+    "a CSINode": (without("CSINode node-2"), missing("CSINode", "certain", present=2, missing=1, names=["node-2"])),
+    "the owner of pods": (without_kind("ReplicaSet"), missing("ReplicaSet", "likely", names=["shop/web-5d7b9"])),
+    "the owner of a stateful pod": (without_kind("StatefulSet"), missing("StatefulSet", "likely", names=["shop/db"])),
+    "a priority class that a pod names": (_named_class, missing("PriorityClass", "likely", names=["gold"], present=2)),
+    "a runtime class that a pod names": (_named_runtime, missing("RuntimeClass", "likely", names=["gvisor"])),
+    "one pod of a workload": (
+        without("Pod shop/web-5d7b9-1"),
+        {"id": "workload-pods", "pods": 1, "workloads": ["ReplicaSet shop/web-5d7b9"], "certainty": "likely", "of": 6},
+    ),
+    "pods of a namespace with workloads": (
+        without("Pod shop/web-5d7b9-0", "Pod shop/web-5d7b9-1", "Pod shop/db-0"),
+        {
+            "id": "pods-of-namespaces",
+            "absent": ["shop"],
+            "present": ["kube-system"],
+            "evidence": "ReplicaSet shop/web-5d7b9 has 2",
+            "pods": 3,
+            "certainty": "certain",
+        },
+    ),
+    "pods of one namespace only": (
+        _user_only,
+        {"id": "pods-of-namespaces", "absent": ["kube-system"], "present": ["shop"], "certainty": "likely"},
+    ),
+    "pods of the cluster's own namespaces only": (
+        _system_only,
+        {"id": "pods-of-namespaces", "absent": [], "present": ["kube-system"], "certainty": "possible"},
+    ),
+    "a node that nothing runs on": (
+        _empty_node,
+        {"id": "empty-nodes", "nodes": ["node-4"], "empty": 1, "total": 4, "certainty": "likely"},
+    ),
+    "a pod on an unknown node": (_orphan, {"id": "orphans", "pods": 1, "total": 1, "reaction": "refuses"}),
+    "a finished pod on an unknown node": (_finished_orphan, None),
+    "a pod without status": (_no_status, {"id": "no-status", "pods": 1, "examples": ["shop/db-0"]}),
+    "an owner of another uid": (
+        with_value("ReplicaSet shop/web-5d7b9", "metadata.uid", "another"),
+        {"id": "other-owner", "objects": 2, "owner": "ReplicaSet shop/web-5d7b9", "foundUid": "another"},
+    ),
+    "an owner of another group": (
+        with_value("Pod shop/web-5d7b9-0", "metadata.ownerReferences.0.apiVersion", "example.org/v1"),
+        {"id": "workload-pods", "pods": 1},
+    ),
+    "nodes of two clouds": (
+        with_value("Node node-3", "spec.providerID", "gce://project/zone/node-3"),
+        {"id": "clouds", "nodes": {"aws": 2, "gce": 1}, "certainty": "likely"},
+    ),
+    "nodes of a cloud and beside it": (with_value("Node node-3", "spec.providerID", "eks-hybrid:///x"), None),
+    "a kubelet that is too old": (
+        _older_kubelet("v1.32.9"),
+        {"id": "skew", "oldest": "v1.32.9", "oldestNode": "node-3", "allowed": 3, "certainty": "possible"},
+    ),
+    "a kubelet that is as old as it may be": (_older_kubelet("v1.33.0"), None),
+    "a kubelet of no version": (_older_kubelet("devel"), None),
+    "a ready node that was seen long before": (
+        _one_old_node,
+        {"id": "nodes-of-two-times", "older": 1, "oldestNode": "node-2", "oldest": "2026-11-20T07:45:00Z"},
+    ),
+    "a node that does not report any more": (_dead_node, None),
+    "a pod that was seen long after": (
+        _newer_pod,
+        {"id": "pods-after-nodes", "pod": "shop/db-0", "podTime": "2026-11-20T09:00:00Z", "certainty": "likely"},
+    ),
+    "a node younger than its pods": (
+        with_value("Node node-3", "metadata.creationTimestamp", "2026-11-19T10:02:00Z"),
+        {"id": "young-nodes", "nodes": 1, "pods": 2, "node": "node-3", "started": "2026-11-19T10:00:00Z"},
+    ),
+    "a static pod older than its node": (_static_pod, None),
+    "a time that is none": (with_value("Node node-3", "metadata.creationTimestamp", "yesterday"), None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_thing_is_found(name: str, tmp_path: Path) -> None:
+    change, expected = CASES[name]
+    cluster = whole()
+    change(cluster)
+    found = told(diagnosed(tmp_path, cluster.values()))
+    if expected is None:
+        assert found == []
+    else:
+        (one,) = found
+        assert {key: one[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceSlice", "DeviceClass"])
+def test_pods_with_device_claims_need_three_kinds(kind: str, tmp_path: Path) -> None:
+    cluster = whole()
+    _devices(cluster)
+    found = told(diagnosed(tmp_path, cluster.values()))
+    assert kind in [one["kind"] for one in found]
+    cluster.put("resource.k8s.io/v1", kind, "x", spec={})
+    assert kind not in [one["kind"] for one in told(diagnosed(tmp_path, cluster.values()))]
+
+
+# --- two dumps at once
+
+
+def _pods_of(cluster: Cluster) -> list[Manifest]:
+    return cluster.of("Pod")
+
+
+def test_copies_in_the_same_state(tmp_path: Path) -> None:
+    cluster = whole()
+    (one,) = told(diagnosed(tmp_path, cluster.values(), _pods_of(cluster)))
+    assert (one["id"], one["difference"], one["kinds"], one["reaction"]) == ("copies", "none", {"Pod": 6}, "refuses")
+    assert (one["first"]["source"], one["second"]["source"]) == (str(tmp_path / "0.json"), str(tmp_path / "1.json"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "difference", "certainty"),
+    [
+        ("resourceVersion", "101", "state", "certain"),
+        ("uid", "another", "object", "likely"),
+        ("uid", "", "unknown", "certain"),
+    ],
+)
+def test_copies_that_differ(field: str, value: str, difference: str, certainty: str, tmp_path: Path) -> None:
+    cluster, later = whole(), whole()
+    later.change("Pod shop/db-0", f"metadata.{field}", value)
+    found = told(diagnosed(tmp_path, cluster.values(), [later["Pod shop/db-0"]]))
+    (one,) = [each for each in found if each["id"] == "copies"]
+    assert (one["difference"], one["certainty"], one["example"]) == (difference, certainty, "Pod shop/db-0")
+
+
+def test_two_uids_of_kube_system_are_two_clusters(tmp_path: Path) -> None:
+    one, other = whole(), whole()
+    other.change("Namespace kube-system", "metadata.uid", "other")
+    found = told(diagnosed(tmp_path, one.values(), other.of("Namespace")))
+    assert (found[0]["id"], found[0]["certainty"]) == ("two-clusters", "certain")
+    assert (found[0]["firstUid"], found[0]["secondUid"]) == ("Namespace-kube-system-uid", "other")
+
+
+# --- the rest of the document
+
+
+def test_what_is_there_is_counted(tmp_path: Path) -> None:
+    cluster = whole()
+    add_pod(cluster, "shop/waits", "ReplicaSet web-5d7b9")
+    _finished_orphan(cluster)
+    cluster.put("v1", "ConfigMap", "shop/settings")
+    cluster.put("example.org/v1", "Widget", "shop/one")
+    cluster.put("example.org/v1", "Pod", "shop/somebody-elses")
+    found = diagnosed(tmp_path, cluster.values()).inventory
+    assert (found.running, found.pending, found.finished, found.namespaces) == (6, 1, 1, 2)
+    assert (found.kinds["Node"], found.kinds["Pod"], found.newest) == (3, 8, "2026-11-20T08:00:00Z")
+    assert found.not_read == {"ConfigMap": 1, "Widget.example.org": 1, "Pod.example.org": 1}
+    assert (found.oldest_kubelet, found.newest_kubelet) == ("v1.36.2", "v1.36.2")
+
+
+def test_secrets_are_named_and_nothing_of_them_is(tmp_path: Path) -> None:
+    cluster = whole()
+    cluster.put("v1", "Secret", "shop/token", data={"password": "aHVudGVyMg=="})
+    diagnosis = diagnosed(tmp_path, cluster.values())
+    assert diagnosis.weakening == ()
+    (one,) = [found for found in _documents(diagnosis) if found["id"] == "secrets"]
+    assert (one["secrets"], one["files"]) == (1, [str(tmp_path / "0.json")])
+    assert "token" not in str(one)
+
+
+def test_kinds_that_are_missing_altogether_are_added(tmp_path: Path) -> None:
+    cluster = whole()
+    without_kind("Service", "CSINode")(cluster)
+    found = diagnosed(tmp_path, cluster.values()).completion
+    assert found is not None
+    assert (found.way, found.snapshots) == ("add", (str(tmp_path / "0.json"), "missing.yaml"))
+    assert found.command.startswith("kubectl get services,csinodes,")
+    assert "podgroups" not in found.command
+
+
+def test_what_is_there_in_part_is_taken_anew(tmp_path: Path) -> None:
+    cluster = whole()
+    del cluster["CSINode node-2"]
+    found = diagnosed(tmp_path, cluster.values()).completion
+    assert found is not None
+    assert (found.way, found.snapshots) == ("anew", ("cluster.yaml",))
+    assert " pods," in found.command
+    assert "configmaps" not in found.command
+
+
+def test_a_whole_cluster_needs_nothing(tmp_path: Path) -> None:
+    assert diagnosed(tmp_path, whole().values()).completion is None

@@ -1,0 +1,169 @@
+"""`kschedx doctor` on files of every quality, standard input and a live cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kschedx.doctor.contents import MOST_PROBLEMS
+from tests.api_server import FakeApiServer, Request, failure, kubeconfig, served
+from tests.command import Ran, kschedx
+from tests.doctor.dumps import save, whole
+
+
+def doctor(*arguments: str | Path, cwd: Path, stdin: str = "") -> Ran:
+    return kschedx("doctor", *arguments, cwd=cwd, stdin=stdin)
+
+
+def problems(ran: Ran) -> list[str]:
+    """File and line, or file and object, of all that cannot be read."""
+    (found,) = [one for one in json.loads(ran.out)["findings"] if one["id"] == "unreadable"]
+    return [f"{one['place']['source']}:{one['place']['line']}" for one in found["problems"]]
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    """A whole cluster in a folder with what cannot be read."""
+    cluster = whole()
+    save(tmp_path / "dump" / "b.json", cluster.of("Node", "CSINode", "Namespace"))
+    save(tmp_path / "dump" / "d.json", [one for one in cluster.values() if one["kind"] not in ("Node", "CSINode")])
+    return tmp_path
+
+
+def test_a_broken_file_keeps_no_other_from_being_read(dump: Path) -> None:
+    (dump / "dump" / "a.yaml").write_text("kind: Node\nmetadata: [\n", encoding="utf-8")
+    (dump / "dump" / "c.json").write_text('{"kind": "Node",\n "metadata": }', encoding="utf-8")
+    ran = doctor("-s", "dump", "-o", "json", cwd=dump)
+    assert ran.code == 1
+    assert problems(ran) == ["dump/a.yaml:2", "dump/c.json:2"]
+    assert json.loads(ran.out)["inventory"]["kinds"]["Node"] == 3
+
+
+def test_a_broken_object_keeps_no_other_from_being_read(dump: Path) -> None:
+    cluster = whole()
+    cluster.change("Pod shop/db-0", "spec.containers.0.resources.requests.cpu", "1 core")
+    cluster.change("Pod shop/web-5d7b9-0", "spec.nodeName", 7)
+    cluster.change("Node node-1", "status.allocatable.cpu", "four")
+    save(dump / "dump" / "d.json", [one for one in cluster.values() if one["kind"] not in ("Namespace", "CSINode")])
+    save(dump / "dump" / "b.json", cluster.of("Namespace", "CSINode"))
+    ran = doctor("-s", "dump", "-o", "json", cwd=dump)
+    (found,) = [one for one in json.loads(ran.out)["findings"] if one["id"] == "unreadable"]
+    assert [one["place"]["object"] for one in found["problems"]] == [
+        "Node node-1",
+        "Pod shop/web-5d7b9-0",
+        "Pod shop/db-0",
+    ]
+    assert json.loads(ran.out)["inventory"]["kinds"]["Pod"] == 6
+
+
+def test_the_end_of_a_long_file_is_missing(tmp_path: Path) -> None:
+    text = save(tmp_path / "long.json", [*whole().values()] * 400).read_text(encoding="utf-8")
+    (tmp_path / "long.json").write_text(text[: len(text) - 1000], encoding="utf-8")
+    ran = doctor("-s", "long.json", "-o", "json", cwd=tmp_path)
+    assert len(problems(ran)) == 1
+    assert json.loads(ran.out)["inventory"]["kinds"]["Pod"] == 6
+
+
+def test_many_problems_are_counted(tmp_path: Path) -> None:
+    cluster = whole()
+    cluster.change("Pod shop/db-0", "spec.containers.0.resources.requests.cpu", "1 core")
+    save(tmp_path / "cluster.json", [*cluster.values(), *[cluster["Pod shop/db-0"]] * 100])
+    ran = doctor("-s", "cluster.json", cwd=tmp_path)
+    assert f"{MOST_PROBLEMS} things and perhaps more cannot be read" in ran.out
+
+
+def test_many_files_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    save(tmp_path / "a.json", whole().values())
+    for number in range(30):
+        (tmp_path / f"b{number}.json").write_text("{", encoding="utf-8")
+    ran = doctor("-s", ".", "-o", "wide", cwd=tmp_path)
+    assert "30 things cannot be read" in ran.out
+    assert "10 more" in ran.out
+
+
+def test_a_priority_class_that_a_manifest_names(tmp_path: Path) -> None:
+    cluster = whole()
+    pod = cluster["Pod shop/db-0"]["spec"]
+    assert isinstance(pod, dict)
+    del pod["priority"]
+    cluster.change("Pod shop/db-0", "spec.priorityClassName", "gold")
+    save(tmp_path / "cluster.json", cluster.values())
+    ran = doctor("-s", "cluster.json", cwd=tmp_path)
+    assert "no PriorityClass with name gold was found" in ran.out
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    text = save(tmp_path / "cluster.json", whole().values()).read_text(encoding="utf-8")
+    ran = doctor("-s", "-", cwd=tmp_path, stdin=text)
+    assert (ran.code, ran.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-s", "clustr.json"), ("clustr.json", "no such file", '"cluster.json"')),
+        (("-s", "cluster.json", "-s", "clustr.json"), ("clustr.json", "no such file")),
+        (("-s", "empty"), ("empty", "without manifests")),
+        (("-s", "broken.json"), ("broken.json", "not valid JSON")),
+        (("-s", "-"), ("-", "holds no objects")),
+        (("--snapshto", "cluster.json"), ("--snapshto", "--snapshot")),
+        (("-s", "cluster.json", "-o", "jsn"), ("jsn", "json")),
+        (("-s", "cluster.json", "--context", "prod"), ("--context", "live cluster")),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_what_cannot_be_read_at_all(arguments: tuple[str, ...], says: tuple[str, ...], tmp_path: Path) -> None:
+    save(tmp_path / "cluster.json", whole().values())
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.json").write_text('{"kind": ', encoding="utf-8")
+    ran = doctor(*arguments, cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert all(part in ran.err.splitlines()[0] for part in says)
+
+
+def test_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    cluster = whole()
+    cluster.put("example.org/v1", "Wid\x1b[31mget", "shop/x")
+    cluster.change("Pod shop/db-0", "spec.nodeName", "node-\x1b[2J[bold]9")
+    save(tmp_path / "cluster.json", cluster.values())
+    ran = doctor("-s", "cluster.json", cwd=tmp_path)
+    assert "\x1b" not in ran.out
+    assert "node-\\x1b[2J[bold]9" in ran.out
+    assert "Wid\\x1b[31mget" in ran.out
+
+
+# --- live
+
+
+@pytest.fixture
+def api() -> FakeApiServer:
+    found = FakeApiServer(list(whole().values()))
+    found.page_size = 4
+    return found
+
+
+@pytest.fixture
+def url(api: FakeApiServer) -> Iterator[str]:
+    with served(api) as found:
+        yield found
+
+
+def test_a_live_cluster_is_whole(url: str, tmp_path: Path) -> None:
+    ran = doctor("--kubeconfig", kubeconfig(tmp_path, url), "-o", "json", cwd=tmp_path)
+    document = json.loads(ran.out)
+    assert (ran.code, document["findings"], document["completion"]) == (0, [], None)
+    assert document["inventory"]["serverVersion"].startswith("v1.36")
+
+
+def test_what_may_not_be_listed_is_named(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    def forbid(request: Request) -> object:
+        return failure(403, "forbidden") if request.path.endswith("/services") else None
+
+    api.faults.append(forbid)  # type: ignore[arg-type]
+    ran = doctor("--kubeconfig", kubeconfig(tmp_path, url), cwd=tmp_path)
+    assert ran.code == 1
+    assert "Service  listing is forbidden" in ran.out
+    assert "kubectl create clusterrole kschedx --verb=get,list --resource=services" in ran.out
