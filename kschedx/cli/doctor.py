@@ -100,7 +100,7 @@ def _of_cluster(where: connection.Connection) -> Diagnosis:
     server, source, _ = connection.connect(where)
     progress = connection.ReadingProgress(source)
     try:
-        contents = contents_of_cluster(server, progress.see)
+        contents = contents_of_cluster(server, source, progress.see)
     finally:
         progress.end()
-    return diagnose(contents, (), source)
+    return diagnose(contents)

@@ -6,10 +6,12 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 from msgspec import Raw, Struct
 
+from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.doctor.findings import Difference
 from kschedx.doctor.wire import Condition, Head, Item, Metadata, Owner, Spec, Status
 from kschedx.errors import InputError, Place
@@ -26,6 +28,11 @@ MOST_PROBLEMS = 20
 _NOBODY = Owner()
 _CLUSTER_IDENTITY = "Namespace kube-system"
 _FINISHED = ("Succeeded", "Failed")
+
+
+def is_in_namespaces(kind: str) -> bool:
+    """Of the kinds that are read."""
+    return kind not in CLUSTER_SCOPED and kind != "Node"
 
 
 class Object(Struct, gc=False):
@@ -57,8 +64,10 @@ class Object(Struct, gc=False):
     @property
     def owner(self) -> Owner:
         """Its controller, else its first owner; of no kind where it has none."""
-        owners = self.metadata.owner_references or ()
-        return next((one for one in owners if one.controller), owners[0] if owners else _NOBODY)
+        owners = self.metadata.owner_references
+        if not owners:
+            return _NOBODY
+        return owners[0] if len(owners) == 1 else next((one for one in owners if one.controller), owners[0])
 
     @property
     def key(self) -> str:
@@ -148,10 +157,10 @@ class Contents:
         """No object was left untried."""
         self.files: dict[str, None] = {}
         """Sources with at least one object, in order."""
-        self.missing: dict[str, Missing] = {}
-        """Kinds that the API server did not give."""
-        self.server_version = ""
-        self.is_live = False
+        self.headers: list[SnapshotHeader] = []
+        """What snapshots among the files say of themselves, or the one that a live cluster would make."""
+        self._snapshots: set[str] = set()
+        """Sources that are snapshots."""
         self._builder = SnapshotBuilder()
         self._is_whole = True
         """The builder has got everything."""
@@ -168,6 +177,10 @@ class Contents:
             items = [_item(raw) for raw in raws]
         origin = batch.origin
         self.files.setdefault(origin.source)
+        if batch.header is not None:
+            self._snapshots.add(origin.source)
+            if batch.header not in self.headers:
+                self.headers.append(batch.header)
         for index, item in enumerate(items):
             if item is not None:
                 self._add(item, origin, index)
@@ -274,6 +287,30 @@ class Contents:
             return len(self.objects[kind])
         return sum(number for name, number in self.not_read.items() if name.partition(".")[0] == kind)
 
+    @cached_property
+    def header(self) -> SnapshotHeader:
+        """What is known of the cluster besides its objects. To be asked for when everything is collected."""
+        return merged(self.headers)
+
+    def missing(self, kind: str) -> Missing | None:
+        """Why the API server did not give the objects of a kind, where it was asked for them."""
+        cause = self.header.missing.get(kind)
+        return next((one for one in Missing if one.value == cause), None)
+
+    def is_complete(self, kind: str) -> bool:
+        """Every object of the kind is there: what is not there is not in the cluster either."""
+        return kind in self.header.complete and not (self.header.namespaces and is_in_namespaces(kind))
+
+    @property
+    def only_namespaces(self) -> tuple[str, ...]:
+        """The namespaces to which everything is limited; empty for all."""
+        return self.header.namespaces if self._snapshots >= self.files.keys() else ()
+
+    @property
+    def is_of_one_moment(self) -> bool:
+        """It was taken of one cluster at one time."""
+        return len(self.headers) == 1 and len(self.files) <= 1
+
     @property
     def is_empty(self) -> bool:
         return not self.not_read and not any(self.objects.values())
@@ -331,8 +368,7 @@ _COUNTED_BY = {
 
 def _remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
     metadata, spec, status = item.metadata or Metadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
-    is_in_namespace = kind not in CLUSTER_SCOPED and kind != "Node"
-    namespace = sys.intern(metadata.namespace or "default") if is_in_namespace else ""
+    namespace = sys.intern(metadata.namespace or "default") if is_in_namespaces(kind) else ""
     common = kind, namespace, metadata, origin, index
     match kind:
         case "Pod":

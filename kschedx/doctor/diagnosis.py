@@ -14,6 +14,7 @@ from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import (
     Certainty,
     Copies,
+    Cut,
     Difference,
     Finding,
     MissingKind,
@@ -25,7 +26,7 @@ from kschedx.doctor.findings import (
 )
 from kschedx.doctor.missing import missing_kinds
 from kschedx.doctor.mixture import mixture_findings
-from kschedx.doctor.needs import leaves
+from kschedx.doctor.needs import leaves, weakness
 from kschedx.doctor.pods import pod_findings
 from kschedx.doctor.versions import key_of
 from kschedx.errors import InputError
@@ -53,6 +54,9 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     newest_kubelet: str
     taken: str
     """RFC 3339; empty where nothing says it."""
+    origin: str
+    """What a snapshot says it was taken of."""
+    is_anonymized: bool
     newest: str
     """The newest time that a node or pod tells: it was taken then or later."""
 
@@ -95,8 +99,8 @@ class Diagnosis(Struct, frozen=True, kw_only=True, rename="camel"):
         return {"apiVersion": "kschedx/v1", "kind": "Diagnosis", **told}
 
 
-def diagnose(contents: Contents, paths: Sequence[str], source: str = "") -> Diagnosis:
-    """`source` is what a person calls a live cluster; `paths` are empty for one."""
+def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
+    """`paths` are the files; none for a live cluster."""
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
     certain = [found for found in missing if isinstance(found, MissingKind)]
@@ -104,12 +108,27 @@ def diagnose(contents: Contents, paths: Sequence[str], source: str = "") -> Diag
     mixture = tuple(mixture_findings(contents))
     sure = [found for found in mixture if found.certainty is not Certainty.POSSIBLE]
     unsure = [found for found in mixture if found.certainty is Certainty.POSSIBLE]
-    found = (*_unreadable(contents), *sure, *pods, *certain, *unsure, *perhaps, *_secrets(contents))
+    cut = tuple(_cut(contents))
+    found = (*_unreadable(contents), *sure, *cut, *pods, *certain, *unsure, *perhaps, *_secrets(contents))
     return Diagnosis(
-        inventory=_inventory(contents, source or ", ".join(paths)),
+        inventory=_inventory(contents, ", ".join(paths) or contents.header.source),
         findings=found,
         completion=_completion(found, paths) if paths else _permission(found),
     )
+
+
+def _cut(contents: Contents) -> Iterator[Cut]:
+    """The numbers that snapshots tell, against those that are there; copies and other files can only add to these."""
+    said: Counter[str] = Counter()
+    for header in contents.headers:
+        said |= Counter(header.complete)
+    there = {kind: contents.number(kind) for kind in said}
+    fewer = {kind: number for kind, number in said.items() if there[kind] < number}
+    if fewer:
+        effects = tuple(one for kind in fewer for one in weakness(kind))
+        yield Cut(
+            certainty=Certainty.CERTAIN, weakens=effects, kinds=fewer, there={kind: there[kind] for kind in fewer}
+        )
 
 
 def _unreadable(contents: Contents) -> Iterator[Unreadable]:
@@ -146,10 +165,12 @@ def _inventory(contents: Contents, source: str) -> Inventory:
         pending=phases["pending"],
         finished=phases["finished"],
         namespaces=len({pod.namespace for pod in contents.pods.values()}),
-        server_version=contents.server_version,
+        server_version=contents.header.server_version,
         oldest_kubelet=kubelets[0] if kubelets else "",
         newest_kubelet=kubelets[-1] if kubelets else "",
-        taken="",
+        taken=contents.header.taken,
+        origin=contents.header.source,
+        is_anonymized=contents.header.anonymized,
         newest=next(filter(_is_time, sorted(set(times), reverse=True)), ""),
     )
 

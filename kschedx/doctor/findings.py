@@ -127,6 +127,12 @@ class PerhapsNone(_Finding, frozen=True, kw_only=True, tag="perhaps-none"):
     kinds: tuple[str, ...]
 
 
+class NamespacesOnly(_Finding, frozen=True, kw_only=True, tag="namespaces-only"):
+    """A snapshot that was limited to namespaces (`kschedx snapshot --namespace`)."""
+
+    namespaces: tuple[str, ...]
+
+
 class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespaces"):
     """Pods of some namespaces are there and those of others are not."""
 
@@ -149,6 +155,14 @@ class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
     workloads: tuple[str, ...]
     of: int
     """Pods that all workloads of the dump say they have."""
+
+
+class Cut(_Finding, frozen=True, kw_only=True, tag="cut"):
+    """A snapshot says that it held more objects of a kind than are there: it was cut, or edited."""
+
+    kinds: Mapping[str, int]
+    """Kind to number of objects that it held."""
+    there: Mapping[str, int]
 
 
 class EmptyNodes(_Finding, frozen=True, kw_only=True, tag="empty-nodes"):
@@ -271,6 +285,15 @@ class YoungNodes(_Finding, frozen=True, kw_only=True, tag="young-nodes"):
     started: str
 
 
+class TakenTwice(_Finding, frozen=True, kw_only=True, tag="taken-twice"):
+    """Snapshots that say that they were taken at different times."""
+
+    first: str
+    first_source: str
+    second: str
+    second_source: str
+
+
 # --- what to know
 
 
@@ -288,8 +311,10 @@ Finding: TypeAlias = (
     | Lacking
     | MissingKind
     | PerhapsNone
+    | NamespacesOnly
     | PodsOfNamespaces
     | WorkloadPods
+    | Cut
     | EmptyNodes
     | Orphans
     | NoStatus
@@ -300,5 +325,6 @@ Finding: TypeAlias = (
     | NodesOfTwoTimes
     | PodsAfterNodes
     | YoungNodes
+    | TakenTwice
     | Secrets
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kschedx.api.priority import BUILT_IN_CLASSES
-from kschedx.doctor.contents import Contents
+from kschedx.doctor.contents import Contents, is_in_namespaces
 from kschedx.doctor.findings import Certainty, MissingKind, PerhapsNone, Reaction
 from kschedx.doctor.needs import leaves, weakness
 from kschedx.doctor.versions import minor_of
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
 
-IN_EVERY_CLUSTER = ("Node", "Pod", "Namespace", "Service", "PriorityClass")
+IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
 """The API server makes the namespace kube-system, the service kubernetes and two classes by itself."""
 SHOWN = 5
 """Names of missing objects."""
@@ -22,29 +22,29 @@ _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 
 
 def missing_kinds(contents: Contents) -> Iterator[MissingKind | PerhapsNone]:
-    """In the order of what hangs on them."""
-    told: set[str] = set(contents.missing)
-    for kind in IN_EVERY_CLUSTER:
-        if contents.missing.get(kind) is not Missing.ABSENT and not contents.objects[kind]:
+    """In the order of what hangs on them. What is known to be complete lacks nothing."""
+    told = {kind for kind in GROUPS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
+    if contents.only_namespaces:
+        told |= set(filter(is_in_namespaces, GROUPS))
+    for kind in GROUPS:
+        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and bool(leaves(kind))
+        is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
+        if kind not in told and (is_forbidden or is_in_every_cluster):
             told.add(kind)
-            yield _whole(contents, kind)
-    for kind, cause in contents.missing.items():
-        if cause is Missing.FORBIDDEN and kind not in IN_EVERY_CLUSTER and leaves(kind):
             yield _whole(contents, kind)
     for found in _named(contents):
         if found.kind not in told:
             told.add(found.kind)
             yield found
-    if not contents.is_live:
-        perhaps = tuple(kind for kind in GROUPS if kind not in told and leaves(kind) and not contents.objects[kind])
-        if perhaps:
-            effects = tuple(one for kind in perhaps for one in weakness(kind))
-            yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=effects)
+    perhaps = tuple(kind for kind in GROUPS if kind not in told and leaves(kind) and not contents.objects[kind])
+    if perhaps:
+        effects = tuple(one for kind in perhaps for one in weakness(kind))
+        yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=effects)
 
 
 def _whole(contents: Contents, kind: str) -> MissingKind:
     """Nothing of a kind is there."""
-    is_forbidden = contents.missing.get(kind) is Missing.FORBIDDEN
+    is_forbidden = contents.missing(kind) is Missing.FORBIDDEN
     reaction = Reaction.SHOWS if is_forbidden else Reaction.REFUSES if kind == "Node" else Reaction.SILENT
     return MissingKind(
         certainty=Certainty.CERTAIN,

@@ -12,11 +12,13 @@ from kschedx.doctor.findings import (
     Clouds,
     Copies,
     Difference,
+    Finding,
     NodesOfTwoTimes,
     OtherOwner,
     PodsAfterNodes,
     Reaction,
     Skew,
+    TakenTwice,
     TwoClusters,
     Weakness,
     YoungNodes,
@@ -39,14 +41,13 @@ _EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are no
 _MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="what came or went in between is counted wrong"),)
 
 
-def mixture_findings(
-    contents: Contents,
-) -> Iterator[TwoClusters | Copies | OtherOwner | Clouds | Skew | NodesOfTwoTimes | PodsAfterNodes | YoungNodes]:
+def mixture_findings(contents: Contents) -> Iterator[Finding]:
     """The strongest evidence first."""
     yield from _copies(contents)
-    yield from _other_owners(contents)
-    yield from _clouds(contents)
-    if not contents.is_live:
+    if not contents.is_of_one_moment:
+        yield from _other_owners(contents)
+        yield from _clouds(contents)
+        yield from _taken_twice(contents)
         yield from _times(contents)
         yield from _young_nodes(contents)
     yield from _skew(contents)
@@ -164,7 +165,7 @@ def _skew(contents: Contents) -> Iterator[Skew]:
     if not nodes:
         return
     newest, oldest = (pick(nodes, key=lambda node: key_of(node.kubelet)) for pick in (max, min))
-    server = contents.server_version
+    server = contents.header.server_version
     bound = minor_of(server) if minor_of(server) != (0, 0) else minor_of(newest.kubelet)
     allowed = 3 if bound >= WIDER_SKEW else 2
     if minor_of(newest.kubelet) > bound or minor_of(oldest.kubelet) < (bound[0], bound[1] - allowed):
@@ -188,6 +189,21 @@ def _time(text: str) -> int | None:
         return nanoseconds(text)
     except InputError:
         return None
+
+
+def _taken_twice(contents: Contents) -> Iterator[TakenTwice]:
+    times = ((time, one) for one in contents.headers if (time := _time(one.taken)) is not None)
+    taken = sorted(times, key=lambda pair: pair[0])
+    if taken and taken[-1][0] - taken[0][0] > APART:
+        first, second = taken[0][1], taken[-1][1]
+        yield TakenTwice(
+            certainty=Certainty.CERTAIN,
+            weakens=_MOMENTS,
+            first=first.taken,
+            first_source=first.source,
+            second=second.taken,
+            second_source=second.source,
+        )
 
 
 def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:

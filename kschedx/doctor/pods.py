@@ -10,6 +10,8 @@ from kschedx.doctor.contents import Contents, Pod, Workload
 from kschedx.doctor.findings import (
     Certainty,
     EmptyNodes,
+    Finding,
+    NamespacesOnly,
     NoStatus,
     Orphans,
     PodsOfNamespaces,
@@ -28,13 +30,17 @@ TOLERATED = 50
 """One pod in so many may come or go between the list of pods and that of workloads."""
 
 
-def pod_findings(contents: Contents) -> Iterator[PodsOfNamespaces | WorkloadPods | Orphans | EmptyNodes | NoStatus]:
+def pod_findings(contents: Contents) -> Iterator[Finding]:
     """Nothing is said where there are no pods at all, which is a finding of its own."""
+    namespaces = contents.only_namespaces
+    if namespaces:
+        yield NamespacesOnly(certainty=Certainty.CERTAIN, weakens=UNKNOWN_PODS, namespaces=namespaces)
     if contents.pods:
         if contents.nodes:
             yield from _orphans(contents)
-        yield from _of_namespaces(contents)
-        yield from _empty_nodes(contents)
+        if not namespaces and not contents.is_complete("Pod"):
+            yield from _of_namespaces(contents)
+            yield from _empty_nodes(contents)
         yield from _without_status(contents)
 
 
@@ -49,7 +55,7 @@ def _of_namespaces(contents: Contents) -> Iterator[PodsOfNamespaces | WorkloadPo
     absent = {workload.namespace for workload, _ in elsewhere}
     runs = any(pod.node for pod in contents.pods.values())
     certainty = Certainty.CERTAIN
-    if not absent and contents.nodes and not contents.is_live:
+    if not absent and contents.nodes:
         if runs and not any(map(_is_system, present)):
             absent, certainty = {"kube-system"}, Certainty.LIKELY
         elif all(map(_is_system, present)):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.doctor.contents import Contents
 from kschedx.errors import InputError
 from kschedx.loading import without_collection
@@ -41,16 +42,20 @@ def contents_of(paths: Sequence[str]) -> Contents:
     return contents
 
 
-def contents_of_cluster(server: ApiServer, watch: Callable[[Event], None] = lambda _: None) -> Contents:
-    """What a live cluster gives; `watch` sees every step. Raises `InputError` where it cannot be read."""
+def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None) -> Contents:
+    """What a live cluster gives; `source` is what a person calls it, and `watch` sees every step.
+
+    Raises `InputError` where it cannot be read.
+    """
     from kschedx.sources.live.lists import ListPage, Restarted
     from kschedx.sources.live.reading import Unread, server_version
     from kschedx.sources.live.reading import read as read_live
+    from kschedx.sources.live.resources import RESOURCES
 
     contents = Contents()
+    missing: dict[str, str] = {}
     with without_collection():
-        contents.is_live = True
-        contents.server_version = server_version(server)
+        version = server_version(server)
         for event in read_live(server):
             watch(event)
             match event:
@@ -60,6 +65,10 @@ def contents_of_cluster(server: ApiServer, watch: Callable[[Event], None] = lamb
                     contents.forget(kind)
                 case Unread(kind=kind, forbidden=forbidden):
                     contents.forget(kind)
-                    contents.missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
+                    missing[kind] = (Missing.FORBIDDEN if forbidden else Missing.ABSENT).value
         contents.finish()
+    kinds = (resource.kind for resource in RESOURCES if resource.kind not in missing)
+    complete = {kind: len(contents.objects.get(kind, ())) for kind in kinds}
+    contents.files = {source: None}
+    contents.headers = [SnapshotHeader(source=source, server_version=version, complete=complete, missing=missing)]
     return contents

@@ -89,8 +89,11 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
         facts.append(Fact(label="release", items=tuple(versions)))
     if found.taken or found.newest:
         facts.append(Fact(label="taken", items=(found.taken or f"{found.newest} or later",)))
-    if found.files > 1:
-        facts.append(Fact(label="from", items=(count(found.files, "file"),)))
+    origin = (found.origin,) if found.origin and found.origin != found.source else ()
+    files = (count(found.files, "file"),) if found.files > 1 else ()
+    names = ("names are replaced",) if found.is_anonymized else ()
+    if origin or files or names:
+        facts.append(Fact(label="from", items=(*origin, *files, *names)))
     if found.not_read:
         facts.append(
             Fact(label="not read", items=tuple(f"{number:,} {kind}" for kind, number in found.not_read.items()))

@@ -9,11 +9,13 @@ from kschedx.doctor.findings import (
     Certainty,
     Clouds,
     Copies,
+    Cut,
     Difference,
     EmptyNodes,
     Finding,
     Lacking,
     MissingKind,
+    NamespacesOnly,
     NodesOfTwoTimes,
     NoStatus,
     Orphans,
@@ -25,6 +27,7 @@ from kschedx.doctor.findings import (
     Reaction,
     Secrets,
     Skew,
+    TakenTwice,
     TwoClusters,
     UnknownNode,
     Unreadable,
@@ -126,6 +129,18 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             )
         case PodsOfNamespaces():
             return _pods_of_namespaces(found)
+        case NamespacesOnly():
+            return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
+        case Cut():
+            kinds = [f"{number:,} {kind}, {found.there[kind]:,} there" for kind, number in found.kinds.items()]
+            return "the snapshot is cut or edited: it held more than is there", (
+                Fact(label="held", items=tuple(kinds)),
+            )
+        case TakenTwice():
+            return "snapshots of two times", (
+                Fact(label="one", items=(f"{found.first} {found.first_source}",)),
+                Fact(label="other", items=(f"{found.second} {found.second_source}",)),
+            )
         case WorkloadPods():
             missing = count(found.pods, "pod is", "pods are")
             return f"{missing} missing: workloads say that they have {found.of:,}", (

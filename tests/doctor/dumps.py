@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kschedx.api.snapshot_header import SnapshotHeader
 from tests.builders import Manifest
 
 TAKEN = "2026-11-20T08:00:00Z"
@@ -96,9 +97,10 @@ def whole(*, prefix: str = "node", cloud: str = "aws") -> Cluster:
     return made
 
 
-def save(path: Path, objects: Iterable[Manifest]) -> Path:
-    """As `kubectl get -o json` prints a list."""
+def save(path: Path, objects: Iterable[Manifest], header: SnapshotHeader | None = None) -> Path:
+    """As `kubectl get -o json` prints a list; with a header, as `kschedx snapshot` does."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    listed = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(objects)}
+    metadata = {"annotations": header.annotations()} if header else {}
+    listed = {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(objects)}
     path.write_text(json.dumps(listed, indent=4), encoding="utf-8")
     return path

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.doctor.diagnosis import Diagnosis, diagnose
 from kschedx.doctor.reading import contents_of
 from kschedx.render.document import to_json
+from kschedx.sources.live.resources import RESOURCES
 from tests.builders import Manifest
-from tests.doctor.dumps import Cluster, add_node, add_pod, save, whole
+from tests.doctor.dumps import TAKEN, Cluster, add_node, add_pod, save, whole
 
 
 def diagnosed(folder: Path, *dumps: Iterable[Manifest]) -> Diagnosis:
@@ -276,6 +279,73 @@ def test_two_uids_of_kube_system_are_two_clusters(tmp_path: Path) -> None:
     found = told(diagnosed(tmp_path, one.values(), other.of("Namespace")))
     assert (found[0]["id"], found[0]["certainty"]) == ("two-clusters", "certain")
     assert (found[0]["firstUid"], found[0]["secondUid"]) == ("Namespace-kube-system-uid", "other")
+
+
+# --- snapshots, which say of themselves what they hold
+
+
+def header(cluster: Cluster, **facts: Any) -> SnapshotHeader:
+    kinds = dict(Counter(title.split(" ")[0] for title in cluster))
+    every_kind = {resource.kind: kinds.get(resource.kind, 0) for resource in RESOURCES}
+    return SnapshotHeader(**{"taken": TAKEN, "complete": every_kind, "server_version": "v1.36.2", **facts})
+
+
+def of_snapshots(folder: Path, *snapshots: tuple[Cluster, SnapshotHeader]) -> Diagnosis:
+    paths = [str(save(folder / f"{n}.json", cluster.values(), said)) for n, (cluster, said) in enumerate(snapshots)]
+    return diagnose(contents_of(paths), paths)
+
+
+def test_a_snapshot_of_every_kind_lacks_nothing(tmp_path: Path) -> None:
+    cluster = whole()
+    _user_only(cluster)
+    without_kind("Service", "StorageClass", "PersistentVolume")(cluster)
+    diagnosis = of_snapshots(tmp_path, (cluster, header(cluster)))
+    assert (diagnosis.findings, diagnosis.inventory.taken) == ((), TAKEN)
+    assert diagnosis.inventory.server_version == "v1.36.2"
+
+
+def test_kinds_that_were_forbidden_are_missing_in_the_snapshot_too(tmp_path: Path) -> None:
+    cluster = whole()
+    without_kind("Service")(cluster)
+    kinds = {kind: number for kind, number in header(cluster).complete.items() if kind not in ("Service", "PodGroup")}
+    said = header(cluster, complete=kinds, missing={"Service": "forbidden", "PodGroup": "absent"})
+    (one,) = told(of_snapshots(tmp_path, (cluster, said)))
+    assert (one["kind"], one["isForbidden"], one["reaction"]) == ("Service", True, "shows")
+
+
+def test_a_snapshot_of_a_namespace(tmp_path: Path) -> None:
+    cluster = whole()
+    _user_only(cluster)
+    without_kind("Service")(cluster)
+    (one,) = told(of_snapshots(tmp_path, (cluster, header(cluster, namespaces=("shop",)))))
+    assert (one["id"], one["namespaces"], one["certainty"]) == ("namespaces-only", ["shop"], "certain")
+
+
+def test_a_snapshot_that_was_edited(tmp_path: Path) -> None:
+    cluster = whole()
+    said = header(cluster)
+    del cluster["Pod shop/db-0"], cluster["Pod shop/web-5d7b9-0"]
+    (one,) = told(of_snapshots(tmp_path, (cluster, said)))
+    assert (one["id"], one["kinds"], one["there"]) == ("cut", {"Pod": 6}, {"Pod": 4})
+
+
+def test_snapshots_of_two_times(tmp_path: Path) -> None:
+    first, second = whole(), Cluster()
+    second.put("v1", "Namespace", "late")
+    said = header(first), SnapshotHeader(taken="2026-11-21T08:00:00Z", source="prod")
+    (one,) = told(of_snapshots(tmp_path, (first, said[0]), (second, said[1])))
+    assert (one["id"], one["first"], one["second"], one["secondSource"]) == (
+        "taken-twice",
+        TAKEN,
+        "2026-11-21T08:00:00Z",
+        "prod",
+    )
+
+
+def test_a_server_that_is_older_than_its_kubelets(tmp_path: Path) -> None:
+    cluster = whole()
+    (one,) = told(of_snapshots(tmp_path, (cluster, header(cluster, server_version="v1.35.9"))))
+    assert (one["id"], one["server"], one["newest"]) == ("skew", "v1.35.9", "v1.36.2")
 
 
 # --- the rest of the document

@@ -1,0 +1,94 @@
+"""Whatever a cluster lacks, has twice or has broken: doctor has a screen, a document and an exit code for it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.builders import Manifest
+from tests.command import kschedx
+from tests.doctor.dumps import save, whole
+
+TITLES = sorted(whole())
+JUNK = st.sampled_from([None, 7, "", "x", [], {}, [None], {"a": None}, "2026-01-01T00:00:00Z", "v1.2.3"])
+PATHS = st.sampled_from([
+    "kind",
+    "apiVersion",
+    "metadata",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "metadata.creationTimestamp",
+    "metadata.ownerReferences",
+    "spec",
+    "spec.nodeName",
+    "spec.providerID",
+    "spec.volumes",
+    "spec.volumeName",
+    "spec.priorityClassName",
+    "status",
+    "status.phase",
+    "status.replicas",
+    "status.startTime",
+    "status.conditions",
+    "status.nodeInfo",
+])  # fmt: skip
+
+
+@st.composite
+def dumps(draw: st.DrawFn) -> list[list[Manifest]]:
+    """Two files with parts of a cluster, some of whose fields hold something else."""
+    cluster = whole()
+    files = [[copy.deepcopy(cluster[title]) for title in draw(st.sets(st.sampled_from(TITLES)))] for _ in range(2)]
+    for _ in range(draw(st.integers(0, 5))):
+        file = draw(st.sampled_from(files))
+        if file:
+            at: Any = draw(st.sampled_from(file))
+            *parents, last = draw(PATHS).split(".")
+            for parent in parents:
+                at = at.get(parent) if isinstance(at, dict) else None
+            if isinstance(at, dict):
+                at[last] = copy.deepcopy(draw(JUNK))
+    return files
+
+
+@settings(max_examples=60)
+@given(dumps())
+def test_there_is_an_answer_to_every_dump(files: list[list[Manifest]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        named = []
+        for number, file in enumerate(files):
+            save(Path(folder) / f"{number}.json", file)
+            named += ["-s", f"{number}.json"]
+        screen = kschedx("doctor", *named, columns=80, cwd=Path(folder))
+        document = kschedx("doctor", *named, "-o", "json", cwd=Path(folder))
+        wide = kschedx("doctor", *named, "-o", "wide", cwd=Path(folder))
+    assert screen.code == document.code == wide.code
+    if screen.code == 2:
+        assert screen.err.count("\n") == 1
+        assert "internal error" not in screen.err
+        return
+    assert (screen.code, screen.err) in ((0, ""), (1, ""))
+    rows = sum(max(-(-cell_len(one) // 80), 1) for one in screen.out.splitlines())
+    assert rows <= 40
+    findings = json.loads(document.out)["findings"]
+    assert (screen.code == 1) == any(found["id"] not in ("perhaps-none", "secrets") for found in findings)
+
+
+@settings(max_examples=20)
+@given(st.sets(st.sampled_from(TITLES), min_size=1))
+def test_a_file_given_twice_is_a_copy_of_everything(titles: set[str]) -> None:
+    cluster = whole()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("a.json", "b.json"):
+            save(Path(folder) / name, [cluster[title] for title in titles])
+        ran = kschedx("doctor", "-s", "a.json", "-s", "b.json", "-o", "json", cwd=Path(folder))
+    (found,) = [one for one in json.loads(ran.out)["findings"] if one["id"] == "copies"]
+    assert (found["difference"], sum(found["kinds"].values())) == ("none", len(titles))
