@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -136,6 +137,32 @@ class Copy(Struct, kw_only=True):
     kinds: Counter[str]
 
 
+class Lack(Protocol):
+    """Objects that the cluster may have, and a dump has not (sources.dumps.Lack)."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def what(self) -> str: ...
+
+
+class Dump(Protocol):
+    """A dump of another tool that was recognized (sources.dumps.Dump)."""
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def place(self) -> str: ...
+
+    @property
+    def lacks(self) -> Sequence[Lack]: ...
+
+    @property
+    def holds(self) -> Sequence[str]: ...
+
+
 class Contents:
     """Collects batches. What cannot be read is remembered, and the rest goes on."""
 
@@ -159,6 +186,7 @@ class Contents:
         """Sources with at least one object, in order."""
         self.headers: list[SnapshotHeader] = []
         """What snapshots among the files say of themselves, or the one that a live cluster would make."""
+        self.dumps: list[Dump] = []
         self._snapshots: set[str] = set()
         """Sources that are snapshots."""
         self._builder = SnapshotBuilder()
@@ -196,6 +224,11 @@ class Contents:
         self.problem_count += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(error)
+
+    def see(self, dump: Dump) -> None:
+        """What was read is a dump of another tool."""
+        if dump not in self.dumps:
+            self.dumps.append(dump)
 
     def forget(self, kind: str) -> None:
         """Take back every object of a kind, as before its list is read again."""

@@ -17,6 +17,7 @@ from kschedx.doctor.findings import (
     Cut,
     Difference,
     Finding,
+    Lacking,
     MissingKind,
     PerhapsNone,
     Problem,
@@ -54,6 +55,10 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     newest_kubelet: str
     taken: str
     """RFC 3339; empty where nothing says it."""
+    formats: tuple[str, ...]
+    """The dumps of other tools that were recognized."""
+    not_applied: tuple[str, ...]
+    """What these hold besides objects."""
     origin: str
     """What a snapshot says it was taken of."""
     is_anonymized: bool
@@ -104,12 +109,13 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
     certain = [found for found in missing if isinstance(found, MissingKind)]
+    lacking = [found for found in missing if isinstance(found, Lacking)]
     perhaps = [found for found in missing if isinstance(found, PerhapsNone)]
     mixture = tuple(mixture_findings(contents))
     sure = [found for found in mixture if found.certainty is not Certainty.POSSIBLE]
     unsure = [found for found in mixture if found.certainty is Certainty.POSSIBLE]
     cut = tuple(_cut(contents))
-    found = (*_unreadable(contents), *sure, *cut, *pods, *certain, *unsure, *perhaps, *_secrets(contents))
+    found = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *_secrets(contents))
     return Diagnosis(
         inventory=_inventory(contents, ", ".join(paths) or contents.header.source),
         findings=found,
@@ -169,6 +175,8 @@ def _inventory(contents: Contents, source: str) -> Inventory:
         oldest_kubelet=kubelets[0] if kubelets else "",
         newest_kubelet=kubelets[-1] if kubelets else "",
         taken=contents.header.taken,
+        formats=tuple(dict.fromkeys(dump.format for dump in contents.dumps)),
+        not_applied=tuple(dict.fromkeys(one for dump in contents.dumps for one in dump.holds)),
         origin=contents.header.source,
         is_anonymized=contents.header.anonymized,
         newest=next(filter(_is_time, sorted(set(times), reverse=True)), ""),

@@ -98,12 +98,15 @@ class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
 
 
 class Lacking(_Finding, frozen=True, kw_only=True, tag="lacking"):
-    """A dump of a known format, which never holds everything."""
+    """A dump of another tool, which does not hold everything."""
 
     format: str
+    """"must-gather"."""
     place: str
-    kind: str
-    what: str
+    what: tuple[str, ...]
+    """Of the kinds that it holds in part: "pods of namespaces that were not gathered"."""
+    kinds: tuple[str, ...]
+    """Those of which it holds nothing."""
 
 
 class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):

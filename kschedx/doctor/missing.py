@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.api.priority import BUILT_IN_CLASSES
-from kschedx.doctor.contents import Contents, is_in_namespaces
-from kschedx.doctor.findings import Certainty, MissingKind, PerhapsNone, Reaction
+from kschedx.doctor.contents import Contents, Dump, is_in_namespaces
+from kschedx.doctor.findings import Certainty, Lacking, MissingKind, PerhapsNone, Reaction
 from kschedx.doctor.needs import leaves, weakness
 from kschedx.doctor.versions import minor_of
 from kschedx.snapshot.kinds import GROUPS
@@ -21,7 +21,7 @@ FIRST_CSI_NODE = (1, 18)
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 
 
-def missing_kinds(contents: Contents) -> Iterator[MissingKind | PerhapsNone]:
+def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
     """In the order of what hangs on them. What is known to be complete lacks nothing."""
     told = {kind for kind in GROUPS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
     if contents.only_namespaces:
@@ -36,10 +36,31 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | PerhapsNone]:
         if found.kind not in told:
             told.add(found.kind)
             yield found
-    perhaps = tuple(kind for kind in GROUPS if kind not in told and leaves(kind) and not contents.objects[kind])
+    none = [kind for kind in GROUPS if kind not in told and leaves(kind) and not contents.objects[kind]]
+    lacked: set[str] = set()
+    for dump in contents.dumps:
+        yield from _lacking(dump, none)
+        lacked |= {lack.kind for lack in dump.lacks}
+    perhaps = tuple(kind for kind in none if kind not in lacked)
     if perhaps:
         effects = tuple(one for kind in perhaps for one in weakness(kind))
         yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=effects)
+
+
+def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
+    """`none` are kinds of which nothing is there."""
+    in_part = [lack for lack in dump.lacks if lack.kind not in none and lack.what != f"every {lack.kind}"]
+    kinds = [lack.kind for lack in dump.lacks if lack.kind in none]
+    if in_part or kinds:
+        affected = dict.fromkeys([*(lack.kind for lack in in_part), *kinds])
+        yield Lacking(
+            certainty=Certainty.LIKELY,
+            weakens=tuple(one for kind in affected for one in weakness(kind)),
+            format=dump.format,
+            place=dump.place,
+            what=tuple(lack.what for lack in in_part),
+            kinds=tuple(kinds),
+        )
 
 
 def _whole(contents: Contents, kind: str) -> MissingKind:

@@ -92,12 +92,12 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
     origin = (found.origin,) if found.origin and found.origin != found.source else ()
     files = (count(found.files, "file"),) if found.files > 1 else ()
     names = ("names are replaced",) if found.is_anonymized else ()
-    if origin or files or names:
-        facts.append(Fact(label="from", items=(*origin, *files, *names)))
-    if found.not_read:
-        facts.append(
-            Fact(label="not read", items=tuple(f"{number:,} {kind}" for kind, number in found.not_read.items()))
-        )
+    known = (*found.formats, *origin, *files, *names)
+    if known:
+        facts.append(Fact(label="from", items=known))
+    not_read = (*found.not_applied, *(f"{number:,} {kind}" for kind, number in found.not_read.items()))
+    if not_read:
+        facts.append(Fact(label="not read", items=not_read))
     return [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
 
 

@@ -172,7 +172,11 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
                 Fact(label="node", items=(f"{found.created} {found.node} was made",)),
             )
         case Lacking():
-            return f"{found.format} does not hold {found.what}", (Fact(label="in", items=(found.place,)),)
+            every = (f"every {', '.join(found.kinds)}",) if found.kinds else ()
+            return f"a {found.format} does not hold everything", (
+                Fact(label="lacks", items=(*found.what, *every)),
+                Fact(label="in", items=(found.place,)),
+            )
         case MissingKind():
             return f"{found.kind}: {missing_kind(found)}", ()
         case PerhapsNone():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -397,3 +398,35 @@ def test_what_is_there_in_part_is_taken_anew(tmp_path: Path) -> None:
 
 def test_a_whole_cluster_needs_nothing(tmp_path: Path) -> None:
     assert diagnosed(tmp_path, whole().values()).completion is None
+
+
+# --- dumps of other tools
+
+
+@dataclass(frozen=True)
+class Lack:
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Dump:
+    format: str
+    place: str
+    lacks: tuple[Lack, ...]
+    holds: tuple[str, ...] = ()
+
+
+def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
+    contents = contents_of([str(save(tmp_path / "0.json", whole().values()))])
+    pods = "pods of namespaces that were not gathered"
+    lacks = (Lack("Pod", pods), Lack("LimitRange", "every LimitRange"), Lack("Node", "every Node"))
+    contents.see(Dump("must-gather", "dump/", lacks, ("a KubeSchedulerConfiguration",)))
+    diagnosis = diagnose(contents, ["0.json"])
+    (one,) = told(diagnosis)
+    assert (one["id"], one["what"], one["kinds"]) == ("lacking", [pods], ["LimitRange"])
+    assert "NodeResourcesFit" in one["weakens"][0]["plugins"]
+    assert diagnosis.inventory.formats == ("must-gather",)
+    assert diagnosis.inventory.not_applied == ("a KubeSchedulerConfiguration",)
+    (perhaps,) = [found for found in _documents(diagnosis) if found["id"] == "perhaps-none"]
+    assert "LimitRange" not in perhaps["kinds"]
