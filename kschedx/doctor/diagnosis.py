@@ -27,7 +27,7 @@ from kschedx.doctor.findings import (
 )
 from kschedx.doctor.missing import missing_kinds
 from kschedx.doctor.mixture import mixture_findings
-from kschedx.doctor.needs import leaves, weakness
+from kschedx.doctor.needs import leaves, weakness_without
 from kschedx.doctor.pods import pod_findings
 from kschedx.doctor.versions import key_of
 from kschedx.errors import InputError
@@ -131,9 +131,11 @@ def _cut(contents: Contents) -> Iterator[Cut]:
     there = {kind: contents.number(kind) for kind in said}
     fewer = {kind: number for kind, number in said.items() if there[kind] < number}
     if fewer:
-        effects = tuple(one for kind in fewer for one in weakness(kind))
         yield Cut(
-            certainty=Certainty.CERTAIN, weakens=effects, kinds=fewer, there={kind: there[kind] for kind in fewer}
+            certainty=Certainty.CERTAIN,
+            weakens=weakness_without(fewer),
+            kinds=fewer,
+            there={kind: there[kind] for kind in fewer},
         )
 
 

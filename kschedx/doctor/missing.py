@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.doctor.contents import Contents, Dump, is_in_namespaces
 from kschedx.doctor.findings import Certainty, Lacking, MissingKind, PerhapsNone, Reaction
-from kschedx.doctor.needs import leaves, weakness
+from kschedx.doctor.needs import leaves, weakness, weakness_without
 from kschedx.doctor.versions import minor_of
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
@@ -43,8 +43,7 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
         lacked |= {lack.kind for lack in dump.lacks}
     perhaps = tuple(kind for kind in none if kind not in lacked)
     if perhaps:
-        effects = tuple(one for kind in perhaps for one in weakness(kind))
-        yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=effects)
+        yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=weakness_without(perhaps))
 
 
 def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
@@ -52,10 +51,9 @@ def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
     in_part = [lack for lack in dump.lacks if lack.kind not in none and lack.what != f"every {lack.kind}"]
     kinds = [lack.kind for lack in dump.lacks if lack.kind in none]
     if in_part or kinds:
-        affected = dict.fromkeys([*(lack.kind for lack in in_part), *kinds])
         yield Lacking(
             certainty=Certainty.LIKELY,
-            weakens=tuple(one for kind in affected for one in weakness(kind)),
+            weakens=weakness_without([*(lack.kind for lack in in_part), *kinds]),
             format=dump.format,
             place=dump.place,
             what=tuple(lack.what for lack in in_part),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kschedx.doctor.findings import Weakness
 from kschedx.explain.missing import RULES
@@ -60,3 +60,20 @@ def weakness(kind: str) -> tuple[Weakness, ...]:
     if kind == "Pod":
         return UNKNOWN_PODS
     return (Weakness(plugins=PLUGINS.get(kind, ()), effect=f"unknown: {leaves(kind)}"),)
+
+
+def weakness_without(kinds: Iterable[str]) -> tuple[Weakness, ...]:
+    """Of what depends on several kinds of which not everything is there: a line for the plugins that need the same."""
+    found: list[Weakness] = []
+    needing: dict[tuple[str, ...], list[str]] = {}
+    for kind in dict.fromkeys(kinds):
+        if kind == "Pod":
+            found += UNKNOWN_PODS
+        else:
+            needing.setdefault(PLUGINS.get(kind, ()), []).append(kind)
+    for plugins, needed in sorted(needing.items(), key=lambda item: not item[0]):
+        without = f"without {', '.join(needed)}"
+        found.append(
+            Weakness(plugins=plugins, effect=without if plugins else f"what admission makes of manifests, {without}")
+        )
+    return tuple(found)

@@ -36,7 +36,7 @@ def pod_findings(contents: Contents) -> Iterator[Finding]:
     if namespaces:
         yield NamespacesOnly(certainty=Certainty.CERTAIN, weakens=UNKNOWN_PODS, namespaces=namespaces)
     if contents.pods:
-        if contents.nodes:
+        if contents.nodes and not contents.is_complete("Node"):
             yield from _orphans(contents)
         if not namespaces and not contents.is_complete("Pod"):
             yield from _of_namespaces(contents)

@@ -172,11 +172,7 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
                 Fact(label="node", items=(f"{found.created} {found.node} was made",)),
             )
         case Lacking():
-            every = (f"every {', '.join(found.kinds)}",) if found.kinds else ()
-            return f"a {found.format} does not hold everything", (
-                Fact(label="lacks", items=(*found.what, *every)),
-                Fact(label="in", items=(found.place,)),
-            )
+            return _lacking(found)
         case MissingKind():
             return f"{found.kind}: {missing_kind(found)}", ()
         case PerhapsNone():
@@ -187,6 +183,14 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             return f"{number} in {where}, never read here: to be removed before the dump is shared", ()
         case _:
             assert_never(found)
+
+
+def _lacking(found: Lacking) -> tuple[str, tuple[Fact, ...]]:
+    article = "an" if found.format[:1] in "aeio" else "a"
+    first = found.what[0] if found.what else f"anything of {count(len(found.kinds), 'kind')}"
+    every = (f"every {', '.join(found.kinds)}",) if found.kinds else ()
+    lacks = (Fact(label="lacks", items=(*found.what[1:], *every)),) if found.what[1:] or every else ()
+    return f"{article} {found.format} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
 
 
 def missing_kind(found: MissingKind) -> str:

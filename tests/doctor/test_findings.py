@@ -239,9 +239,9 @@ def test_pods_with_device_claims_need_three_kinds(kind: str, tmp_path: Path) -> 
     cluster = whole()
     _devices(cluster)
     found = told(diagnosed(tmp_path, cluster.values()))
-    assert kind in [one["kind"] for one in found]
+    assert kind in [one.get("kind") for one in found]
     cluster.put("resource.k8s.io/v1", kind, "x", spec={})
-    assert kind not in [one["kind"] for one in told(diagnosed(tmp_path, cluster.values()))]
+    assert kind not in [one.get("kind") for one in told(diagnosed(tmp_path, cluster.values()))]
 
 
 # --- two dumps at once
@@ -303,6 +303,12 @@ def test_a_snapshot_of_every_kind_lacks_nothing(tmp_path: Path) -> None:
     diagnosis = of_snapshots(tmp_path, (cluster, header(cluster)))
     assert (diagnosis.findings, diagnosis.inventory.taken) == ((), TAKEN)
     assert diagnosis.inventory.server_version == "v1.36.2"
+
+
+def test_a_pod_whose_node_has_just_gone_is_no_orphan_of_a_snapshot(tmp_path: Path) -> None:
+    cluster = whole()
+    _orphan(cluster)
+    assert of_snapshots(tmp_path, (cluster, header(cluster))).findings == ()
 
 
 def test_kinds_that_were_forbidden_are_missing_in_the_snapshot_too(tmp_path: Path) -> None:
