@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.api.priority import BUILT_IN_CLASSES
-from kschedx.doctor.contents import Contents, Dump, is_in_namespaces
+from kschedx.doctor.contents import Contents, Dump
 from kschedx.doctor.findings import Certainty, Lacking, MissingKind, PerhapsNone, Reaction
 from kschedx.doctor.needs import leaves, weakness, weakness_without
+from kschedx.doctor.objects import is_in_namespaces
 from kschedx.doctor.versions import minor_of
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing

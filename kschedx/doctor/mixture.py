@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kschedx.api.timestamps import nanoseconds
-from kschedx.doctor.contents import Contents, Copy, Node, Object, Pod
+from kschedx.doctor.contents import Contents, Copy
 from kschedx.doctor.findings import (
     Certainty,
     Clouds,
@@ -23,6 +23,7 @@ from kschedx.doctor.findings import (
     Weakness,
     YoungNodes,
 )
+from kschedx.doctor.objects import Node, Object, Pod
 from kschedx.doctor.versions import key_of, minor_of
 from kschedx.errors import InputError
 from kschedx.snapshot.kinds import GROUPS
@@ -241,12 +242,13 @@ def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
 
 
 def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
+    """Also found where a Node was deleted while its kubelet ran on, which registers it anew."""
     odd = [pod for pod in contents.pods.values() if _is_older(pod, contents.nodes.get(pod.node))]
     if odd:
         nodes = Counter(pod.node for pod in odd)
         first = min(odd, key=lambda pod: pod.started)
         yield YoungNodes(
-            certainty=Certainty.LIKELY,
+            certainty=Certainty.POSSIBLE,
             weakens=_MOMENTS,
             nodes=len(nodes),
             pods=len(odd),

@@ -6,7 +6,7 @@ import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from kschedx.doctor.contents import Contents, Pod, Workload
+from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import (
     Certainty,
     EmptyNodes,
@@ -21,6 +21,7 @@ from kschedx.doctor.findings import (
     WorkloadPods,
 )
 from kschedx.doctor.needs import UNKNOWN_PODS
+from kschedx.doctor.objects import Pod, Workload
 from kschedx.snapshot.kinds import GROUPS
 
 SYSTEM = ("kube-", "openshift-")
