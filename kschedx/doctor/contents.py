@@ -216,10 +216,6 @@ class Contents:
         return cast("dict[str, Claim]", self.objects["PersistentVolumeClaim"])
 
     @property
-    def volumes(self) -> dict[str, Claim]:
-        return cast("dict[str, Claim]", self.objects["PersistentVolume"])
-
-    @property
     def workloads(self) -> Iterator[Workload]:
         """Those that make pods themselves."""
         for kind in COUNTED_BY:

@@ -81,9 +81,11 @@ class Difference(StrEnum):
 
 
 class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
-    """Objects that are there twice, in the same two files, with the same difference."""
+    """Objects that are there twice, with the same difference: in the same two files, or in many files."""
 
     difference: Difference
+    pairs: int
+    """Of files."""
     kinds: Mapping[str, int]
     example: str
     """`Pod shop/web-0`."""

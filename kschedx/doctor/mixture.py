@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kschedx.api.timestamps import nanoseconds
 from kschedx.doctor.contents import Contents, Copy
@@ -31,6 +31,8 @@ from kschedx.snapshot.kinds import GROUPS
 _MINUTE = 60 * 1_000_000_000
 APART = 10 * _MINUTE
 """A kubelet reports every five minutes where nothing changes (nodeStatusReportFrequency), and then a little late."""
+MOST_PAIRS = 2
+"""Of files that are told one by one."""
 SOONER = _MINUTE
 """A pod may be started so long before its node, by clocks that differ."""
 WIDER_SKEW = (1, 28)
@@ -82,26 +84,32 @@ def _copies(contents: Contents) -> Iterator[TwoClusters | Copies]:
             first_uid=twice[0].uid,
             second_uid=twice[1].uid,
         )
-    for copy in sorted(contents.copies.values(), key=_weight):
-        yield Copies(
-            certainty=_SURE[copy.difference],
-            reaction=Reaction.REFUSES,
-            weakens=_WEAKENED[copy.difference],
-            difference=copy.difference,
-            kinds=dict(copy.kinds.most_common()),
-            example=copy.first.title,
-            first=copy.first.place,
-            second=copy.second.place,
-            first_value=_value(copy.difference, copy.first),
-            second_value=_value(copy.difference, copy.second),
-        )
+    for difference in (Difference.OBJECT, Difference.STATE, Difference.UNKNOWN, Difference.NONE):
+        copies = [copy for copy in contents.copies.values() if copy.difference is difference]
+        copies.sort(key=lambda copy: -copy.kinds.total())
+        if len(copies) <= MOST_PAIRS:
+            yield from (_told([copy]) for copy in copies)
+        else:
+            yield _told(copies)
 
 
-_WEIGHT = (Difference.OBJECT, Difference.STATE, Difference.UNKNOWN, Difference.NONE)
-
-
-def _weight(copy: Copy) -> tuple[int, int]:
-    return _WEIGHT.index(copy.difference), -sum(copy.kinds.values())
+def _told(copies: Sequence[Copy]) -> Copies:
+    """Those of one difference, the most first."""
+    most = copies[0]
+    kinds = sum((copy.kinds for copy in copies), Counter[str]())
+    return Copies(
+        certainty=_SURE[most.difference],
+        reaction=Reaction.REFUSES,
+        weakens=_WEAKENED[most.difference],
+        difference=most.difference,
+        pairs=len(copies),
+        kinds=dict(kinds.most_common()),
+        example=most.first.title,
+        first=most.first.place,
+        second=most.second.place,
+        first_value=_value(most.difference, most.first),
+        second_value=_value(most.difference, most.second),
+    )
 
 
 def _value(difference: Difference, found: Object) -> str:

@@ -20,6 +20,8 @@ from kschedx.render.wording import Fact
 MOST_LINES = 40
 FACT_LINES = 3
 """Of one fact, where not everything is asked for."""
+CLOSED_LINES = 2
+"""Of a headline alone."""
 KINDS = 4
 SNAPSHOT = "cluster.json"
 
@@ -36,7 +38,7 @@ class _Block(Struct, frozen=True, kw_only=True):
     detail: list[Text]
 
     def lines(self, *, opened: bool) -> list[Text]:
-        return [BLANK, *self.head, *self.detail] if opened else self.head
+        return [BLANK, *self.head, *self.detail] if opened else self.head[:CLOSED_LINES]
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
@@ -66,6 +68,7 @@ def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
 
 def _title(diagnosis: Diagnosis, width: int) -> list[Text]:
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
+    source = "standard input" if source == "-" else source
     if not number:
         return paragraph(f"{source}: nothing found that weakens an answer", width, first="✓ ", style=GOOD)
     told = count(number, "thing weakens", "things weaken")
@@ -112,7 +115,7 @@ def _blocks(findings: Sequence[Finding], width: int, *, wide: bool) -> Iterable[
 
 
 def _block(found: Finding, width: int, *, wide: bool) -> _Block:
-    told = words(found)
+    told = words(found, whole=wide)
     facts = told.facts if wide else _shortened(told.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
     return _Block(head=_headline(told.headline, found, width), detail=detail)

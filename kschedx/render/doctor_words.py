@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import TypeVar, assert_never, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.doctor.findings import (
     Certainty,
@@ -39,13 +42,37 @@ from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact, Words
 
 NAMES = 3
+LONGEST_PATH = 40
+"""Of a longer one the end is shown."""
 
 
-def words(found: Finding) -> Words:
-    """The headline, the evidence, and what it weakens."""
-    headline, evidence = _told(found)
+def words(found: Finding, *, whole: bool = False) -> Words:
+    """The headline, the evidence, and what it weakens. Of long paths only the end, unless `whole`."""
+    headline, evidence = _told(found if whole else _shortened(found))
     sure = sureness(found.certainty) if found.counts else ""
     return Words(headline=headline + sure, facts=(*evidence, *_weakens(found)))
+
+
+T = TypeVar("T")
+
+
+def _shortened(value: T) -> T:
+    """The same with shorter paths in the places that are in it."""
+    match value:
+        case Place(source=source):
+            return cast(T, replace(value, source=_short(source)))
+        case tuple():
+            return cast(T, tuple(map(_shortened, value)))
+        case Struct():
+            fields = {name: _shortened(getattr(value, name)) for name in value.__struct_fields__}
+            return cast(T, replace(value, **fields))
+    return value
+
+
+def _short(path: str) -> str:
+    *parents, name = path.split("/")
+    ends = (path, "/".join(("…", *parents[-1:], name)), f"…/{name}")
+    return next((end for end in ends if len(end) <= LONGEST_PATH), ends[-1])
 
 
 def sureness(certainty: Certainty) -> str:
@@ -78,8 +105,10 @@ def _mend(found: Finding) -> Iterator[Fact]:
     match found:
         case Unreadable():
             text = "mend it, or leave the file out"
-        case Copies(first=first, second=second):
-            text = "leave one of the two out" if first.source == second.source else "give one of the two files"
+        case Copies(pairs=1, first=first, second=second) if first.source != second.source:
+            text = "give one of the two files"
+        case Copies():
+            text = "leave one of each two out"
         case Orphans():
             text = "--ignore-orphans puts up with them"
         case _:
@@ -213,7 +242,10 @@ def missing_effect(found: MissingKind) -> str:
 def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
     kinds = listed([f"{number:,} {kind}" for kind, number in found.kinds.items()], NAMES)
     first, second = _file(found.first), _file(found.second)
-    files = f"twice in {first}" if first == second else f"in {first} and in {second}"
+    if found.pairs > 1:
+        files = f"each in two of many files ({count(found.pairs, 'pair')})"
+    else:
+        files = f"twice in {first}" if first == second else f"in {first} and in {second}"
     where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
     match found.difference:
         case Difference.NONE:
@@ -260,4 +292,4 @@ def _pods_of_namespaces(found: PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]
 
 
 def _file(place: Place) -> str:
-    return place.source or str(place)
+    return _short(place.source or str(place))

@@ -274,6 +274,13 @@ def test_copies_that_differ(field: str, value: str, difference: str, certainty: 
     assert (one["difference"], one["certainty"], one["example"]) == (difference, certainty, "Pod shop/db-0")
 
 
+def test_copies_in_many_files_are_told_together(tmp_path: Path) -> None:
+    cluster = whole()
+    pods = _pods_of(cluster)
+    (one,) = told(diagnosed(tmp_path, cluster.values(), pods[:3], pods[3:5], pods[5:]))
+    assert (one["id"], one["pairs"], one["kinds"]) == ("copies", 3, {"Pod": 6})
+
+
 def test_two_uids_of_kube_system_are_two_clusters(tmp_path: Path) -> None:
     one, other = whole(), whole()
     other.change("Namespace kube-system", "metadata.uid", "other")
