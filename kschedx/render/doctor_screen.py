@@ -38,7 +38,10 @@ class _Block(Struct, frozen=True, kw_only=True):
     detail: list[Text]
 
     def lines(self, *, opened: bool) -> list[Text]:
-        return [BLANK, *self.head, *self.detail] if opened else self.head[:CLOSED_LINES]
+        if opened:
+            return [BLANK, *self.head, *self.detail]
+        *kept, last = self.head[:CLOSED_LINES]
+        return [*kept, line(last, " …") if len(self.head) > CLOSED_LINES else last]
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:

@@ -245,7 +245,7 @@ def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
     if found.pairs > 1:
         files = f"each in two of many files ({count(found.pairs, 'pair')})"
     else:
-        files = f"twice in {first}" if first == second else f"in {first} and in {second}"
+        files = f"twice in {first}" if first == second else f"in {first} and {second}"
     where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
     match found.difference:
         case Difference.NONE:
