@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -33,6 +33,7 @@ from kschedx.snapshot.events import KIND as EVENT
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.batch import RAWS, Batch, Origin
+from kschedx.sources.dumps import Dump
 
 MOST_PROBLEMS = 20
 """Beyond them nothing more is tried: it is another kind of file."""
@@ -47,32 +48,6 @@ class Copy(Struct, kw_only=True):
     second: Object
     """The first of them, in both places."""
     kinds: Counter[str]
-
-
-class Lack(Protocol):
-    """Objects that the cluster may have, and a dump has not (sources.dumps.Lack)."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def what(self) -> str: ...
-
-
-class Dump(Protocol):
-    """A dump of another tool that was recognized (sources.dumps.Dump)."""
-
-    @property
-    def format(self) -> str: ...
-
-    @property
-    def place(self) -> str: ...
-
-    @property
-    def lacks(self) -> Sequence[Lack]: ...
-
-    @property
-    def holds(self) -> Sequence[str]: ...
 
 
 class Contents:

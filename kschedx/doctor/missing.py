@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.api.priority import BUILT_IN_CLASSES
-from kschedx.doctor.contents import Contents, Dump
+from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import Certainty, Lacking, MissingKind, PerhapsNone, Reaction
 from kschedx.doctor.needs import leaves, weakness, weakness_without
 from kschedx.doctor.objects import is_in_namespaces
 from kschedx.doctor.versions import minor_of
 from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
+from kschedx.sources.dumps import Dump
 
 IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
 """The API server makes the namespace kube-system, the service kubernetes and two classes by itself."""

@@ -27,7 +27,7 @@ def contents_of(paths: Sequence[str]) -> Contents:
     with without_collection():
         for path in paths:
             try:
-                for batch in read(path, refuse=contents.refuse):
+                for batch in read(path, contents.see, contents.refuse):
                     try:
                         contents.add(batch)
                     except InputError as error:

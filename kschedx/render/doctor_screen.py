@@ -13,7 +13,7 @@ from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
 from kschedx.doctor.findings import Certainty, Finding, MissingKind, Reaction
 from kschedx.render import terminal
 from kschedx.render.doctor_words import missing_effect, missing_kind, reaction, sureness, words
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, fact_lines, line, paragraph
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
 from kschedx.render.units import count
 from kschedx.render.wording import Fact
 
@@ -36,12 +36,15 @@ class _Block(Struct, frozen=True, kw_only=True):
 
     head: list[Text]
     detail: list[Text]
+    width: int
 
     def lines(self, *, opened: bool) -> list[Text]:
         if opened:
             return [BLANK, *self.head, *self.detail]
         *kept, last = self.head[:CLOSED_LINES]
-        return [*kept, line(last, " …") if len(self.head) > CLOSED_LINES else last]
+        if len(self.head) > CLOSED_LINES:
+            last = line((ended(f"{last.plain} …", self.width), BOLD))
+        return [*kept, last]
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
@@ -121,7 +124,7 @@ def _block(found: Finding, width: int, *, wide: bool) -> _Block:
     told = words(found, whole=wide)
     facts = told.facts if wide else _shortened(told.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
-    return _Block(head=_headline(told.headline, found, width), detail=detail)
+    return _Block(head=_headline(told.headline, found, width), detail=detail, width=width)
 
 
 def _shortened(facts: Sequence[Fact]) -> Iterable[Fact]:
@@ -161,7 +164,9 @@ def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
     if len(shown) < len(kinds):
         lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
     silent = [found for found in kinds if found.reaction is Reaction.SILENT]
-    return _Block(head=head, detail=lines + (fact_lines(reaction(Reaction.SILENT), width) if silent else []))
+    return _Block(
+        head=head, detail=lines + (fact_lines(reaction(Reaction.SILENT), width) if silent else []), width=width
+    )
 
 
 def _completion(found: Completion) -> list[Text]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.doctor.diagnosis import Diagnosis, diagnose
 from kschedx.doctor.reading import contents_of
 from kschedx.render.document import to_json
+from kschedx.sources.dumps import Dump
+from kschedx.sources.dumps.lacks import lack
 from kschedx.sources.live.resources import RESOURCES
 from tests.builders import Manifest
 from tests.doctor.dumps import TAKEN, Cluster, add_node, add_pod, save, whole
@@ -416,25 +417,12 @@ def test_a_whole_cluster_needs_nothing(tmp_path: Path) -> None:
 # --- dumps of other tools
 
 
-@dataclass(frozen=True)
-class Lack:
-    kind: str
-    what: str
-
-
-@dataclass(frozen=True)
-class Dump:
-    format: str
-    place: str
-    lacks: tuple[Lack, ...]
-    holds: tuple[str, ...] = ()
-
-
 def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
     contents = contents_of([str(save(tmp_path / "0.json", whole().values()))])
     pods = "pods of namespaces that were not gathered"
-    lacks = (Lack("Pod", pods), Lack("LimitRange", "every LimitRange"), Lack("Node", "every Node"))
-    contents.see(Dump("must-gather", "dump/", lacks, ("a KubeSchedulerConfiguration",)))
+    lacks = (lack("Pod", pods), lack("LimitRange"), lack("Node"))
+    holds = ("a KubeSchedulerConfiguration",)
+    contents.see(Dump(format="must-gather", place="dump/", lacks=lacks, holds=holds))
     diagnosis = diagnose(contents, ["0.json"])
     (one,) = told(diagnosis)
     assert (one["id"], one["what"], one["kinds"]) == ("lacking", [pods], ["LimitRange"])

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from tests.command import Ran, kschedx
 from tests.conftest import Golden
 from tests.doctor.dumps import Cluster, add_pod, save, whole
+from tests.sources.dumps import forms
 
 FOLDER = Path(__file__).parent
 MOST_LINES = 40
@@ -20,7 +21,19 @@ def _whole(folder: Path) -> None:
     save(folder / "cluster.json", whole().values())
 
 
-def _must_gather(folder: Path) -> None:
+def _inspected(folder: Path) -> None:
+    forms.folder(folder / "must-gather", forms.must_gather())
+
+
+def _support_bundle(folder: Path) -> None:
+    (folder / "bundle.tar").write_bytes(forms.tar(forms.support_bundle()))
+
+
+def _simulator(folder: Path) -> None:
+    (folder / "export.json").write_bytes(forms.as_json(forms.simulator_export()))
+
+
+def _system_only(folder: Path) -> None:
     """One file a kind, and pods of the cluster's own namespaces only."""
     cluster = whole()
     for number in range(40):
@@ -91,7 +104,10 @@ def _without(cluster: Cluster, *kinds: str) -> None:
 
 STORIES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "whole": (_whole, ("cluster.json",)),
-    "must-gather": (_must_gather, ("dump",)),
+    "system-only": (_system_only, ("dump",)),
+    "must-gather": (_inspected, ("must-gather",)),
+    "support-bundle": (_support_bundle, ("bundle.tar",)),
+    "simulator": (_simulator, ("export.json",)),
     "two-clusters": (_two_clusters, ("nodes.json", "rest.json", "spaces.json")),
     "two-times": (_two_times, ("nodes.json", "cluster.json", "pods.json")),
     "broken-file": (_broken_file, ("dump",)),

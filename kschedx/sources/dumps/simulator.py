@@ -63,7 +63,7 @@ class Export(Struct, frozen=True, kw_only=True):
     def dump(self) -> Dump:
         """What it is, for a person."""
         # system namespaces and classes are left out by the simulator
-        lacks = (lack("Namespace", "default and kube-*"), *all_but(map(kind_of, _LISTS.values())))
+        lacks = (lack("Namespace", "the namespaces default and kube-*"), *all_but(map(kind_of, _LISTS.values())))
         has_config = bytes(self.arrays.get(_CONFIG, b"null")) != b"null"
         holds = ("a KubeSchedulerConfiguration",) if has_config else ()
         return Dump(format="kube-scheduler-simulator export", place=self.source, lacks=lacks, holds=holds)
