@@ -207,7 +207,9 @@ def _partial(tried: Sequence[tuple[Proposal, Result]], cycle: Cycle) -> Iterator
     for proposal, result in tried:
         gone = before - set(result.remaining)
         if gone and result.remaining:
-            left = ", ".join(f"{name} on {count:,} nodes" for name, count in result.remaining.items())
+            left = ", ".join(
+                f"{name} on {count:,} {'node' if count == 1 else 'nodes'}" for name, count in result.remaining.items()
+            )
             last = f"{proposal.steps[-1]} (then still {left})"
             yield _fix(replace(proposal, steps=(*proposal.steps[:-1], last)), result, cycle)
 

@@ -20,7 +20,7 @@ class Result(Struct, frozen=True, kw_only=True):
     feasible: tuple[str, ...]
     """Nodes on which the pod then passes every filter."""
     remaining: Mapping[str, int]
-    """Plugin to the number of nodes that it is the first to reject."""
+    """Plugin to the number of nodes that it rejects, the first to do so or not."""
 
 
 def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
@@ -50,6 +50,8 @@ def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
     except UndecidableError:
         return Result(feasible=(), remaining={})
     feasible = tuple(nodes.name(int(row)) for row in np.flatnonzero(outcome.passed))
-    counts = np.bincount(outcome.plugin[outcome.plugin >= 0], minlength=len(outcome.plugins))
-    remaining = {name: int(count) for name, count in zip(outcome.plugins, counts, strict=True) if count}
+    remaining: dict[str, int] = {}
+    for index, (name, verdicts) in enumerate(zip(outcome.plugins, outcome.verdicts, strict=True)):
+        if count := int(np.count_nonzero(verdicts.rejected | (outcome.plugin == index))):
+            remaining[name] = count
     return Result(feasible=feasible, remaining=remaining)
