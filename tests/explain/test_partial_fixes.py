@@ -14,7 +14,9 @@ def test_what_hides_behind_the_first_verdict_is_named() -> None:
     full = {"cpu": "1", "memory": "1Gi", "pods": "1"}
     nodes = [node(f"node-{number}", allocatable=full, unschedulable=True) for number in range(2)]
     running = [pod(f"pod-{number}", labels={"app": "web"}, on=f"node-{number}") for number in range(2)]
-    target = pod("target", labels={"app": "web"}, topologySpreadConstraints=[spread], nodeSelector={"disk": "nvme"})
+    asks = [{"name": "main", "image": "app:v1", "resources": {"requests": {"memory": "2Gi"}}}]
+    wants = {"containers": asks, "topologySpreadConstraints": [spread], "nodeSelector": {"disk": "nvme"}}
+    target = pod("target", labels={"app": "web"}, spec=wants)
     snapshot = kschedx.Snapshot.from_objects([*nodes, *running, target])
     titles = [fix.title for fix in kschedx.explain(snapshot, "default/target").fixes]
     left = "NodeUnschedulable on 2 nodes, NodeResourcesFit on 2 nodes, PodTopologySpread on 2 nodes"
