@@ -37,7 +37,7 @@ def doctor(
             "--snapshot",
             "-s",
             metavar="PATH",
-            help="The dump: a file or folder of YAML or JSON, or - for standard input. Repeatable.  [default: the "
+            help="The dump: a file, a folder, an archive, or - for standard input. Repeatable.  [default: the "
             "cluster that kubectl would talk to]",
         ),
     ] = None,

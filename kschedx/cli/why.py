@@ -46,8 +46,8 @@ def why(
             "--snapshot",
             "-s",
             metavar="PATH",
-            help="The cluster: a file or folder of YAML or JSON, as `kubectl get nodes,pods,... -A -o json` prints it, "
-            "or - for standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
+            help="The cluster: a file, folder or archive made by `kschedx snapshot`, `kubectl get ... -A -o json` or "
+            "another tool; - is standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
         ),
     ] = None,
     namespace: Annotated[
