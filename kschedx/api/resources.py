@@ -56,6 +56,8 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     """Requests are rounded up before they are summed."""
     assumed_by_kind: bool = False
     """`PodRequest.nonzero_*` are what `assumed_requests.py` makes of them."""
+    node_allocatable_claims: bool = False
+    """DRANodeAllocatableResources: what the pod's status says its devices take of the node counts too."""
     overhead_in_whole_cpus: bool = False
     """The cpu of the overhead counts as many milli-cpus as it has cpus, rounded up."""
 
@@ -76,6 +78,7 @@ class PartKind(StrEnum):
     CONTAINER = "container"
     SIDECAR = "sidecar"
     INIT = "init"
+    DEVICES = "devices"
     POD_LEVEL = "pod level"
     OVERHEAD = "overhead"
 
@@ -85,7 +88,7 @@ class RequestPart(Struct, frozen=True, kw_only=True):
 
     kind: PartKind
     container: str
-    """Empty for the pod level and the overhead."""
+    """Empty for devices, the pod level and the overhead."""
     amount: int
 
     @property
@@ -268,6 +271,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
     containers: tuple[tuple[str, Exact], ...]
     init_containers: tuple[tuple[str, bool, Exact], ...]
     """Name, whether it is restartable, and what it requests."""
+    devices: Exact = {}
     pod_level: Exact
     overhead: Exact
 
@@ -296,6 +300,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
                 _add(requests, sidecars)
                 _raise_to(peak, requests)
         _raise_to(total, peak)
+        _add(total, self.devices)
         total.update(self.pod_level)
         _add(total, self.overhead)
         return total
@@ -316,6 +321,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
             yield PartKind.POD_LEVEL, "", self.pod_level[resource]
         else:
             yield from self._largest_moment(resource)
+            yield PartKind.DEVICES, "", self.devices.get(resource, 0)
         yield PartKind.OVERHEAD, "", self.overhead.get(resource, 0)
 
     def _largest_moment(self, resource: str) -> list[tuple[PartKind, str, int]]:
@@ -358,9 +364,17 @@ def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claim
     return _Claims(
         containers=tuple((name, whole(requests)) for name, requests in containers),
         init_containers=tuple((name, restartable, whole(requests)) for name, restartable, requests in init_containers),
+        devices=_device_requests(status) if options.node_allocatable_claims else {},
         pod_level=_pod_level_requests(spec.resources, status, options) if spec.resources is not None else {},
         overhead=whole(overhead),
     )
+
+
+def _device_requests(status: PodStatus) -> Exact:
+    total: Exact = {}
+    for index, taken in enumerate(status.node_allocatable_resource_claim_statuses):
+        _add(total, _at(taken.resources, f"status.nodeAllocatableResourceClaimStatuses[{index}].resources"))
+    return total
 
 
 def _container_requests(container: Container, statuses: Mapping[str, ContainerStatus], status: PodStatus) -> Exact:

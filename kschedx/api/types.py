@@ -2,7 +2,7 @@
 
 Everything else in a manifest is skipped unread. Optional scalars that Go holds as pointers are `T | None`; lists and
 maps for which nil and empty mean the same are empty tuples and dicts. Resource lists keep the text of their quantities.
-Storage kinds are in `api/storage.py`.
+Storage kinds are in `api/storage.py`, devices and their claims in `api/devices.py`.
 """
 
 from __future__ import annotations
@@ -61,9 +61,15 @@ class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
     protocol: str = ""
 
 
+class ContainerClaim(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    """That of one of the pod's resourceClaims."""
+
+
 class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):
     requests: ResourceList = {}
     limits: ResourceList = {}
+    claims: tuple[ContainerClaim, ...] = ()
 
 
 class ContainerRestartRule(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -277,6 +283,20 @@ class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: ResourceRequirements | None = None
 
 
+class PodResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    """None where no claim was needed."""
+
+
+class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a claim's devices take of the node's allocatable resources."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: ResourceList = {}
+
+
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
     start_time: str | None = None
@@ -286,6 +306,8 @@ class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
 
 class Pod(Struct, frozen=True, kw_only=True):
@@ -442,10 +464,21 @@ class PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
+class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     priority: Int32 | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+
+
+class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):
@@ -453,17 +486,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
-
-
-class DeviceClassSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    extended_resource_name: str | None = None
-
-
-class DeviceClass(Struct, frozen=True, kw_only=True):
-    """resource.k8s.io."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceClassSpec = DeviceClassSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 # --- what admission reads

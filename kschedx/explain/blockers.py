@@ -13,9 +13,11 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.findings import (
+    DeviceClaimOutOfReach,
     ExistingAntiAffinityConflict,
     Finding,
     HostPortConflict,
+    InsufficientDevices,
     InsufficientResource,
     InsufficientStorageCapacity,
     MissingNodeFeatures,
@@ -241,6 +243,10 @@ def _kind(finding: Finding) -> Hashable:
             detail = finding.persistent_volume
         case VolumeLimitExceeded():
             detail = finding.driver
+        case DeviceClaimOutOfReach():
+            detail = (finding.claim, finding.cause)
+        case InsufficientDevices():
+            detail = tuple((one.claim, one.request, one.stage) for one in finding.shortages)
         case _:
             detail = None
     return finding.reason, detail
@@ -261,8 +267,10 @@ def _distance(finding: Finding) -> float:
             return 1 - finding.largest / max(finding.claim.requested, 1)
         case VolumeLimitExceeded():
             return 0.5 if any(not holder.pods for holder in finding.holders) else 1.0
-        case VolumeNodeAffinityMismatch() | VolumeZoneMismatch():
-            return 2.0  # a volume does not move
+        case VolumeNodeAffinityMismatch() | VolumeZoneMismatch() | DeviceClaimOutOfReach():
+            return 2.0  # a volume does not move, nor does a device
+        case InsufficientDevices():
+            return sum((one.missing for one in finding.shortages), 0.0) or 0.25
         case InsufficientResource():
             return 0.0
         case _:

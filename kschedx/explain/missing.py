@@ -216,6 +216,33 @@ def _asks_for_extended_resources(cycle: Cycle) -> bool:
     return any(_extended((*one.resources.requests, *one.resources.limits)) for one in containers)
 
 
+def _claims_devices(cycle: Cycle) -> bool:
+    return bool(cycle.pod.spec.resource_claims) or _has_device_class(cycle)
+
+
+def _has_device_class(cycle: Cycle) -> bool:
+    """An extended resource that the pod asks for may be devices."""
+    return _asks_for_extended_resources(cycle) and bool(cycle.snapshot.devices.classes)
+
+
+def _has_claims_of_pod(cycle: Cycle) -> bool:
+    """Some of the pod's claims exist, or are made on each node, so that it matters which devices there are."""
+    namespace = cycle.pod.metadata.namespace
+    return _has_device_class(cycle) or any(
+        claim.metadata.namespace == namespace and claim.status.allocation is None
+        for claim in cycle.snapshot.devices.claims.values()
+        if cycle.pod.spec.resource_claims
+    )
+
+
+def _has_tainted_devices(cycle: Cycle) -> bool:
+    return cycle.release.gates.get("DRADeviceTaintRules", False) and _has_claims_of_pod(cycle)
+
+
+def _may_find_device_class(cycle: Cycle) -> bool:
+    return bool(cycle.pod.spec.resource_claims) or _asks_for_extended_resources(cycle)
+
+
 def _extended(names: Iterable[str]) -> bool:
     return any("/" in name and "kubernetes.io/" not in name for name in names)
 
@@ -237,6 +264,9 @@ RULES = {
     "StatefulSet": Rule(leaves="which pods a StatefulSet spreads", matters=_owned_by("StatefulSet")),
     "PodDisruptionBudget": Rule(leaves="which pods preemption would rather spare", matters=_chooses_victims),
     "PodGroup": Rule(leaves="the pod group that the pod waits for", matters=_is_in_group),
-    "DeviceClass": Rule(leaves="whether devices stand for an extended resource", matters=_asks_for_extended_resources),
+    "ResourceClaim": Rule(leaves="which devices are claimed", matters=_claims_devices),
+    "ResourceSlice": Rule(leaves="which devices there are", matters=_has_claims_of_pod),
+    "DeviceTaintRule": Rule(leaves="which devices are tainted", matters=_has_tainted_devices),
+    "DeviceClass": Rule(leaves="which devices a class has", matters=_may_find_device_class),
 }
 """The kinds that a decision reads; admission reads others besides."""

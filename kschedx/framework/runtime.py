@@ -55,6 +55,7 @@ def request_options(release: Release) -> RequestOptions:
         pod_level_in_place=release.enabled("InPlacePodLevelResourcesVerticalScaling"),
         sidecars=release.behaviour.sidecars_are_known,
         rounded_by_container=release.behaviour.requests_are_rounded_by_container,
+        node_allocatable_claims=release.enabled("DRANodeAllocatableResources"),
         assumed_by_kind=release.behaviour.assumed_requests_are_counted_by_kind,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from kschedx.api.resources import pod_request
@@ -10,6 +12,7 @@ from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
 from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status
+from kschedx.plugins.dynamic_resources.totals import scored_devices
 from kschedx.plugins.resource_allocation import Allocation, scored_options, scored_request
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -34,7 +37,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if not any(request) and self.name not in release.never_skips_score:
             # a profile may leave out PreScore, which skips these pods
             return np.zeros(len(nodes), dtype=np.int64)
-        allocation = Allocation.of(nodes, self._resources, request, with_defaults=False)
+        allocation = Allocation.of(
+            nodes, self._resources, request, with_defaults=False, devices=partial(scored_devices, self.handle)
+        )
         after = _balance(allocation.requested, allocation)
         if not release.behaviour.balance_is_compared_with_before:
             return after

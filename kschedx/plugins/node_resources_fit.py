@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +28,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.plugins.dynamic_resources.totals import scored_devices
 from kschedx.plugins.resource_allocation import (
     Allocation,
     amounts,
@@ -148,7 +150,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (
             is_scalar_resource(resource)
             and self.handle.release.enabled("DRAExtendedResource")
-            and resource in self.handle.snapshot.device_class_of_resource
+            and resource in self.handle.snapshot.devices.class_of_resource
         )
 
     # --- score
@@ -164,7 +166,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
         request = pod_request(pod.spec, pod.status, options)
         asked = scored_request(request, strategy.resources, with_defaults=True)
-        allocation = Allocation.of(nodes, strategy.resources, asked, with_defaults=True)
+        allocation = Allocation.of(
+            nodes, strategy.resources, asked, with_defaults=True, devices=partial(scored_devices, self.handle)
+        )
         if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio is not None:
             shape = strategy.requested_to_capacity_ratio.shape
             return requested_to_capacity_ratio(allocation, strategy.resources, shape)

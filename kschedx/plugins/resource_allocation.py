@@ -3,7 +3,7 @@ file per strategy)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -31,6 +31,10 @@ def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
     return quotient
 
 
+DeviceTotals = Callable[[NodeTable, str], tuple[IntArray, IntArray] | None]
+"""(node,) devices for an extended resource, and those of them that are taken; None where it is no matter of devices."""
+
+
 class Allocation(Struct, frozen=True, kw_only=True):
     """The scored resources of every node. All arrays are (node, resource), and 0 where `counts` is not set."""
 
@@ -44,10 +48,16 @@ class Allocation(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, nodes: NodeTable, resources: Sequence[ResourceSpec], request: Sequence[int], *, with_defaults: bool
+        cls,
+        nodes: NodeTable,
+        resources: Sequence[ResourceSpec],
+        request: Sequence[int],
+        *,
+        with_defaults: bool,
+        devices: DeviceTotals,
     ) -> Allocation:
         """`request[i]` is what the pod asks of `resources[i]`. `with_defaults` counts what pods that ask for no cpu or
-        memory are assumed to need."""
+        memory are assumed to need. `devices` count where nodes offer none of a resource themselves."""
         nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
         shape = (len(nodes), len(resources))
         allocatable, allocated = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -59,6 +69,10 @@ class Allocation(Struct, frozen=True, kw_only=True):
                 allocated[:, i] = nodes.nonzero_requested[:, nonzero[resource.name]]
             else:
                 allocated[:, i] = amounts(nodes, nodes.requested, resource.name)
+            found = devices(nodes, resource.name) if not allocatable[:, i].all() else None
+            if found is not None:
+                instead = (allocatable[:, i] == 0) & (found[0] > 0)
+                allocatable[instead, i], allocated[instead, i] = found[0][instead], found[1][instead]
         counts = allocatable != 0
         return cls(
             counts=counts,
@@ -71,7 +85,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
 def scored_options(options: RequestOptions, release: Release) -> RequestOptions:
     """How the scorers count the incoming pod, from how pods on nodes are counted."""
     whole_cpus = release.behaviour.scores_round_overhead_to_units
-    return replace(options, assumed_by_kind=False, overhead_in_whole_cpus=whole_cpus)
+    return replace(options, assumed_by_kind=False, overhead_in_whole_cpus=whole_cpus, node_allocatable_claims=False)
 
 
 def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, with_defaults: bool) -> tuple[int, ...]:

@@ -73,6 +73,8 @@ class Behaviour(DatedFacts):
     """NodeResourcesFit's score counts the pod's request with the gates of in-place resize and pod-level resources."""
     devices_replace_resources_offered_as_zero: bool = since("1.35")
     """DRAExtendedResource: also where the node offers none of a resource, and not only where it does not name it."""
+    devices_are_scored: bool = since("1.35")
+    """With DRAExtendedResource, where a node offers none of a resource itself, scores count the devices for it."""
     balance_is_compared_with_before: bool = since("1.36")
     """NodeResourcesBalancedAllocation scores what the pod changes; before, how balanced the node is with it."""
 

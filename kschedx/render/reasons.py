@@ -314,11 +314,78 @@ REASONS: Mapping[str, Reason] = {
         arises="A class with WaitForFirstConsumer and a provisioner.",
         fixes=(),
     ),
+    # --- devices
+    "device-claim-not-found": Reason(
+        plugins=("DynamicResources",),
+        means="The pod names a ResourceClaim that does not exist.",
+        arises="The name in spec.resourceClaims is wrong, or the claim is still to be created.",
+        fixes=("correct resourceClaimName", "create the ResourceClaim in the pod's namespace"),
+    ),
+    "device-claim-not-created": Reason(
+        plugins=("DynamicResources",),
+        means="The ResourceClaim that is made from the pod's template does not exist yet, so the pod waits outside.",
+        arises=(
+            "kube-controller-manager's resourceclaim controller makes it and writes its name to the pod's status: the "
+            "pod is new, the ResourceClaimTemplate does not exist, or a quota forbids the claim."
+        ),
+        fixes=("look at the pod's events and at the ResourceClaimTemplate", "create the template"),
+    ),
+    "device-claim-being-deleted": Reason(
+        plugins=("DynamicResources",),
+        means="The pod's ResourceClaim is being deleted; a new pod cannot use it.",
+        arises="Somebody deleted it, and pods that use it hold it until they are gone.",
+        fixes=("wait until it is gone, and create it again",),
+    ),
+    "device-claim-not-owned": Reason(
+        plugins=("DynamicResources",),
+        means="The pod's status names a ResourceClaim that was not made for it.",
+        arises="A claim of the generated name existed before, or the pod was made again under its old name.",
+        fixes=("delete the claim, so that the controller makes its own",),
+    ),
+    "device-class-not-found": Reason(
+        plugins=("DynamicResources",),
+        means="A request of a ResourceClaim is for a DeviceClass that does not exist.",
+        arises="A misspelled name, or a driver whose chart, which brings the class, is not installed.",
+        fixes=("correct deviceClassName", "install the driver or create the DeviceClass"),
+    ),
+    "device-claim-out-of-reach": Reason(
+        plugins=("DynamicResources",),
+        means=(
+            "The ResourceClaim has devices already, and this node cannot use them: they are on other nodes, or their "
+            "driver did not get them ready in time."
+        ),
+        arises="Pods share a claim whose devices belong to one node, or the claim was kept from an earlier pod.",
+        fixes=(
+            "let the pod run where the devices are: that node needs room for it",
+            "give the pod a claim of its own, with a ResourceClaimTemplate",
+            "delete the pods for which the claim is reserved, so that it can be allocated anew",
+        ),
+    ),
+    "insufficient-devices": Reason(
+        plugins=("DynamicResources",),
+        means="The node cannot give the pod's claims the devices that they ask for.",
+        arises=(
+            "Its devices are of another class, fail a selector, are taken by other claims or tainted, or their "
+            "counters or capacity are used up. kube-scheduler does not evict pods for devices."
+        ),
+        fixes=(
+            "look which of its devices match, and who has them",
+            "ask for less: fewer devices, wider selectors, alternatives with firstAvailable",
+            "delete pods whose claims have matching devices",
+            "add nodes with such devices",
+        ),
+    ),
+    "devices-to-allocate": Reason(
+        plugins=("DynamicResources",),
+        means="On the chosen node the claim would get these devices. Nothing is wrong.",
+        arises="A claim is allocated when its first pod is scheduled.",
+        fixes=(),
+    ),
     # --- anything else
     "plugin-message": Reason(
         plugins=(),
         means="A plugin says it in its own words: an internal error, or a plugin that kschedx knows no more about.",
-        arises="Objects that contradict each other, a device claim, or a plugin from another package.",
+        arises="Objects that contradict each other, a device selector that fails, or a plugin from another package.",
         fixes=("read the plugin's text",),
     ),
     # --- what only an event's text says

@@ -1,6 +1,7 @@
 """Findings in words: a headline that stands alone, the facts under it, and what differs from node to node.
 
-One function per finding; `describe` forks over all of them. Words for storage are in `storage_words`. Text is data
+One function per finding; `describe` forks over all of them. Words for storage are in `storage_words`, for devices
+in `device_words`. Text is data
 still: whatever prints it makes it harmless first (`safe.visible`).
 """
 
@@ -17,11 +18,19 @@ from kschedx.findings import (
     ClaimNotFound,
     ClaimNotOwned,
     ClaimUnbound,
+    DeviceClaimBeingDeleted,
+    DeviceClaimNotCreated,
+    DeviceClaimNotFound,
+    DeviceClaimNotOwned,
+    DeviceClaimOutOfReach,
+    DeviceClassNotFound,
+    DevicesToAllocate,
     DiskConflict,
     DriverNotInstalled,
     ExistingAntiAffinityConflict,
     Finding,
     HostPortConflict,
+    InsufficientDevices,
     InsufficientResource,
     InsufficientStorageCapacity,
     MissingNodeFeatures,
@@ -48,7 +57,7 @@ from kschedx.findings import (
     VolumeToProvision,
     VolumeZoneMismatch,
 )
-from kschedx.render import storage_words, terms
+from kschedx.render import device_words, storage_words, terms
 from kschedx.render.units import Balance, balance, count, listed
 from kschedx.render.wording import Brief, Fact, Words
 
@@ -135,6 +144,22 @@ def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
             return storage_words.volume_to_bind(finding)
         case VolumeToProvision():
             return storage_words.volume_to_provision(finding)
+        case DeviceClaimNotFound():
+            return device_words.claim_not_found(finding)
+        case DeviceClaimNotCreated():
+            return device_words.claim_not_created(finding)
+        case DeviceClaimBeingDeleted():
+            return device_words.claim_being_deleted(finding)
+        case DeviceClaimNotOwned():
+            return device_words.claim_not_owned(finding)
+        case DeviceClassNotFound():
+            return device_words.class_not_found(finding)
+        case DeviceClaimOutOfReach():
+            return device_words.claim_out_of_reach(finding)
+        case InsufficientDevices():
+            return device_words.insufficient_devices(finding)
+        case DevicesToAllocate():
+            return device_words.devices_to_allocate(finding)
         case PluginMessage():
             return Words(headline=finding.text)
         case _:

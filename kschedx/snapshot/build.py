@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from kschedx.api import storage, types
+from kschedx.api import devices, storage, types
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import (
     default_namespace,
@@ -23,7 +23,7 @@ from kschedx.api.runtime_class import check_runtime_class
 from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.errors import InputError, Place
 from kschedx.snapshot import events
-from kschedx.snapshot.devices import device_class_of_resource
+from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS, WORKLOADS, refuse_unknown
 from kschedx.snapshot.nodes import ClusterNodes
@@ -47,7 +47,10 @@ TYPED: Mapping[str, type[Any]] = {
     "PodDisruptionBudget": types.PodDisruptionBudget,
     "PriorityClass": types.PriorityClass,
     "PodGroup": types.PodGroup,
-    "DeviceClass": types.DeviceClass,
+    "DeviceClass": devices.DeviceClass,
+    "ResourceClaim": devices.ResourceClaim,
+    "ResourceSlice": devices.ResourceSlice,
+    "DeviceTaintRule": devices.DeviceTaintRule,
     "PersistentVolume": storage.PersistentVolume,
     "PersistentVolumeClaim": storage.PersistentVolumeClaim,
     "StorageClass": storage.StorageClass,
@@ -314,6 +317,10 @@ class SnapshotBuilder:
             typed = default_limit_range(typed)
         elif kind == "RuntimeClass":
             typed = check_runtime_class(typed)
+        elif kind == "ResourceClaim":
+            typed = devices.defaulted_claim(typed)
+        elif kind == "ResourceSlice":
+            typed = devices.defaulted_slice(typed)
         self._others[kind].append(typed)
 
     def _once(self, kind: str, namespace: str, name: str, index: int, origin: Origin) -> None:
@@ -357,7 +364,7 @@ class SnapshotBuilder:
             priority_classes=classes,
             pod_groups={f"{g.metadata.namespace}/{g.metadata.name}": g for g in self._others["PodGroup"]},
             workloads=self._workloads,
-            device_class_of_resource=device_class_of_resource(self._others["DeviceClass"]),
+            devices=Devices.of(self._others),
             storage=Storage.of(self._others),
             failed_scheduling=self._events.of_pending(pods),
         )

@@ -10,7 +10,9 @@ GROUPS: Mapping[str, str] = {
     "Pod": "", "Node": "", "Namespace": "", "Service": "", "ReplicationController": "",
     "ReplicaSet": "apps", "StatefulSet": "apps", "Deployment": "apps", "DaemonSet": "apps", "Job": "batch",
     "CronJob": "batch", "PodDisruptionBudget": "policy", "PriorityClass": "scheduling.k8s.io",
-    "PodGroup": "scheduling.k8s.io", "DeviceClass": "resource.k8s.io",
+    "PodGroup": "scheduling.k8s.io",
+    "DeviceClass": "resource.k8s.io", "ResourceClaim": "resource.k8s.io", "ResourceSlice": "resource.k8s.io",
+    "DeviceTaintRule": "resource.k8s.io",
     "PersistentVolume": "", "PersistentVolumeClaim": "", "StorageClass": "storage.k8s.io", "CSINode": "storage.k8s.io",
     "CSIDriver": "storage.k8s.io", "CSIStorageCapacity": "storage.k8s.io", "VolumeAttachment": "storage.k8s.io",
     "LimitRange": "", "RuntimeClass": "node.k8s.io",
@@ -23,7 +25,7 @@ WORKLOADS = frozenset(
 
 CLUSTER_SCOPED = frozenset({
     "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment",
-    "DeviceClass", "RuntimeClass",
+    "DeviceClass", "ResourceSlice", "DeviceTaintRule", "RuntimeClass",
 })  # fmt: skip
 
 _NOT_READ: Mapping[str, frozenset[str]] = {

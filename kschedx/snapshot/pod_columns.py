@@ -209,6 +209,10 @@ def slim_status(status: SlimPodStatus) -> bytes:
         part["allocatedResources"] = status.allocated_resources
     if isinstance(status.resources, Raw):
         part["resources"] = status.resources
+    if isinstance(status.resource_claim_statuses, Raw):
+        part["resourceClaimStatuses"] = status.resource_claim_statuses
+    if isinstance(status.node_allocatable_resource_claim_statuses, Raw):
+        part["nodeAllocatableResourceClaimStatuses"] = status.node_allocatable_resource_claim_statuses
     return _ENCODER.encode(part) if part else b""
 
 

@@ -26,6 +26,7 @@ from kschedx.api.types import (
     Service,
     StatefulSet,
 )
+from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
@@ -106,8 +107,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     """`namespace/name` to pod group."""
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
-    device_class_of_resource: Mapping[str, str] = field(default_factory=dict)
-    """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it themselves."""
+    devices: Devices = field(default_factory=Devices)
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
     """Namespace to those of its annotations that admission reads."""

@@ -67,6 +67,8 @@ class SlimPodStatus(Struct, kw_only=True, rename="camel", gc=False):
     init_container_statuses: list[SlimContainerStatus] | UnsetType | None = UNSET
     allocated_resources: MaybeRaw = UNSET
     resources: MaybeRaw = UNSET
+    resource_claim_statuses: MaybeRaw = UNSET
+    node_allocatable_resource_claim_statuses: MaybeRaw = UNSET
 
 
 class PodItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Pod", gc=False):

@@ -14,8 +14,17 @@ import kschedx as library
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, configuration, write
 from tests.command import kschedx
+from tests.device_builders import claim, device, device_class, request, resource_slice
 
 CLAIMING = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
+UNKNOWN = "isIP('::1')"
+"""A device selector with a library that kschedx does not have."""
+DEVICES = [
+    NODE,
+    device_class(),
+    resource_slice("node-01", device("gpu-0")),
+    changed(claim("gpu", request(select=[UNKNOWN])), "metadata.namespace", "shop"),
+]
 GATED = changed(POD, "spec.schedulingGates", [{"name": "acme.io/quota"}])
 
 
@@ -26,17 +35,17 @@ GATED = changed(POD, "spec.schedulingGates", [{"name": "acme.io/quota"}])
 )
 @pytest.mark.parametrize("output", [(), ("-o", "wide"), ("-o", "json"), ("-o", "yaml"), ("-o", "name")], ids=" ".join)
 def test_the_exit_code_is_the_answer(manifest: Manifest, code: int, output: tuple[str, ...], tmp_path: Path) -> None:
-    ran = kschedx("why", write(tmp_path, manifest, name="pod.yaml"), "-s", write(tmp_path, NODE), *output)
+    ran = kschedx("why", write(tmp_path, manifest, name="pod.yaml"), "-s", write(tmp_path, *DEVICES), *output)
     assert ran.code == code
     assert bool(ran.err) == (code == 3)
 
 
 def test_what_cannot_be_decided_is_said_in_a_line(tmp_path: Path) -> None:
-    ran = kschedx("why", write(tmp_path, CLAIMING, name="pod.yaml"), "-s", write(tmp_path, NODE))
+    ran = kschedx("why", write(tmp_path, CLAIMING, name="pod.yaml"), "-s", write(tmp_path, *DEVICES))
     (line,) = ran.err.splitlines()
     assert ran.out == ""
     assert "shop/web-0" in line
-    assert "devices" in line
+    assert UNKNOWN in line
 
 
 def named(*arguments: str | Path, stdin: str = "") -> str:

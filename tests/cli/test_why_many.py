@@ -10,6 +10,8 @@ import pytest
 
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx
+from tests.device_builders import claim as device_claim
+from tests.device_builders import device, device_class, request, resource_slice
 
 BIG = [{"name": "main", "image": "big", "resources": {"requests": {"cpu": "100"}}}]
 SMALL = [{"name": "main", "image": "small"}]
@@ -86,7 +88,15 @@ def test_one_target_or_many(cluster: str) -> None:
 def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path: Path) -> None:
     claiming = pod("claims", containers=SMALL, resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu-0"}])
     path = tmp_path / "cluster.json"
-    items = [node("n1"), claiming, pod("fits", containers=SMALL)]
+    claim = device_claim("gpu-0", request(select=["isIP('::1')"]))
+    items = [
+        node("n1"),
+        device_class(),
+        resource_slice("n1", device("gpu-0")),
+        claim,
+        claiming,
+        pod("fits", containers=SMALL),
+    ]
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
     ran = kschedx("why", "--all-pending", "-o", "json", "-s", str(path))
     document = json.loads(ran.out)

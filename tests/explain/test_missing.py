@@ -13,6 +13,8 @@ from kschedx.explain.run import explain_pod
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
+from tests.device_builders import allocated, device_class
+from tests.device_builders import claim as device_claim
 
 ROOMY = [node("node-01"), node("node-02")]
 FULL = [node("node-01", allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})]
@@ -28,6 +30,7 @@ def running(name: str, cpu: str, *, priority: int = 0, affinity: Manifest | None
 
 
 WEB = pod("web", labels={"app": "web"}, priority=100, containers=asks("500m"))
+WITH_GPU = changed(WEB, "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
 CLAIMING = changed(WEB, "spec.volumes", [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
 INLINE = changed(WEB, "spec.volumes", [{"name": "data", "csi": {"driver": "ebs.csi.aws.com"}}])
 ON_DISK = changed(WEB, "spec.volumes", [{"name": "data", "emptyDir": {}}])
@@ -76,6 +79,13 @@ CASES: list[tuple[str, Manifest, list[Manifest], bool]] = [
     ("CSIStorageCapacity", CLAIMING, [*ROOMY, claim("disk")], False),
     *((kind, CLAIMING, [*ROOMY, claim("disk")], True) for kind in ("CSINode", "CSIDriver", "VolumeAttachment")),
     *((kind, ON_DISK, ROOMY, False) for kind in ("CSINode", "CSIDriver", "VolumeAttachment")),
+    ("ResourceClaim", WITH_GPU, ROOMY, True),
+    ("ResourceClaim", WEB, ROOMY, False),
+    ("ResourceSlice", WITH_GPU, [*ROOMY, device_claim("gpu"), device_class()], True),
+    ("ResourceSlice", WITH_GPU, [*ROOMY, allocated("gpu", "n1", "gpu-0")], False),
+    ("ResourceSlice", WEB, [*ROOMY, device_claim("gpu"), device_class()], False),
+    ("DeviceClass", WITH_GPU, ROOMY, True),
+    ("DeviceTaintRule", WITH_GPU, [*ROOMY, device_claim("gpu"), device_class()], False),
     ("Namespace", changed(WEB, "spec.affinity", keeps_away(LABELLED)), ROOMY, True),
     ("Namespace", changed(WEB, "spec.affinity", keeps_away({})), ROOMY, False),
     ("Namespace", changed(WEB, "spec.affinity", keeps_away(None)), ROOMY, False),

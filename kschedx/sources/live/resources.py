@@ -33,6 +33,8 @@ class Resource:
 
 _STORAGE = "storage.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
+_DEVICES = "resource.k8s.io"
+_OF_DEVICES = ("v1", "v1beta2", "v1beta1")
 
 CLUSTER_SCOPED = frozenset({
     "Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver",
@@ -64,12 +66,10 @@ RESOURCES = (
     Resource(kind="CSIDriver", plural="csidrivers", group=_STORAGE, versions=("v1", "v1beta1")),
     Resource(kind="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=("v1", "v1beta1")),
     Resource(kind="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=("v1", "v1beta1")),
-    Resource(
-        kind="DeviceClass",
-        plural="deviceclasses",
-        group="resource.k8s.io",
-        versions=("v1", "v1beta2", "v1beta1"),
-    ),
+    Resource(kind="ResourceClaim", plural="resourceclaims", group=_DEVICES, versions=_OF_DEVICES),
+    Resource(kind="ResourceSlice", plural="resourceslices", group=_DEVICES, versions=_OF_DEVICES),
+    Resource(kind="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES),
+    Resource(kind="DeviceTaintRule", plural="devicetaintrules", group=_DEVICES, versions=("v1beta2", "v1alpha3")),
 )
 """The longest lists first, so that they are not what everything waits for in the end."""
 

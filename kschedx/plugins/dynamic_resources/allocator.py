@@ -1,0 +1,403 @@
+"""Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order.
+
+Claim by claim, request by request, device by device; where nothing is left to try, the last choice is taken back. The
+order matters for what is found, and what upstream forgets to take back matters too: both are kept.
+
+Upstream: structured/internal/incubating/allocator_incubating.go, of which stable is a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, unique
+
+from msgspec import Struct
+
+from kschedx.api.devices import (
+    MAX_DEVICES_OF_CLAIM,
+    AllocationMode,
+    Device,
+    DeviceClass,
+    DeviceSelector,
+    ResourceClaim,
+)
+from kschedx.api.types import Node
+from kschedx.errors import UndecidableError
+from kschedx.plugins.dynamic_resources import capacity, cel
+from kschedx.plugins.dynamic_resources.allocated import AllocatedState
+from kschedx.plugins.dynamic_resources.constraints import Constraint, DistinctAttribute, MatchAttribute
+from kschedx.plugins.dynamic_resources.counters import Available, CounterID, drawn
+from kschedx.plugins.dynamic_resources.features import Features
+from kschedx.plugins.dynamic_resources.pools import DeviceID, PooledDevice, Slices, device_reaches
+from kschedx.plugins.dynamic_resources.requests import Checked, Wanted, alternatives
+from kschedx.plugins.dynamic_resources.selectors import selector
+
+_MOST_STEPS = 50_000
+_MOST_STEPS_OF_CYCLE = 1_000_000
+"""kube-scheduler gives up on a node after ten seconds; whether a longer search is that long nobody can say."""
+
+
+class FailureError(Exception):
+    """Something is wrong with a claim or a class; `str()` is what kube-scheduler says."""
+
+
+class UnavailableError(Exception):
+    """Nothing can be allocated on this node, for a reason that kube-scheduler tells."""
+
+
+class Pick(Struct, frozen=True, kw_only=True):
+    """A device for a request."""
+
+    request: str
+    """`request`, or `request/alternative`."""
+    device: PooledDevice
+    admin_access: bool = False
+    share: Mapping[str, int] | None = None
+    """What is taken of a device that claims share."""
+
+
+Result = tuple[tuple[Pick, ...], ...]
+"""Picks by claim."""
+
+
+class Allocator:
+    """What one cycle allocates from; nodes are asked one by one."""
+
+    def __init__(
+        self, features: Features, allocated: AllocatedState, classes: Mapping[str, DeviceClass], slices: Slices
+    ) -> None:
+        self.features = features
+        self.allocated = allocated
+        self.classes = classes
+        self.slices = slices
+        self.available = Available(allocated.has)
+        self.steps = 0
+        """Of all searches."""
+
+    def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
+        """None where the node cannot give all of it. Raises `FailureError` and `UnavailableError`."""
+        try:
+            return Search(self, node, claims).run()
+        except RecursionError:
+            raise UndecidableError("the pod's claims ask for more devices than can be tried here") from None
+
+
+@unique
+class _Outcome(Enum):
+    DONE = "done"
+    FAILED = "failed"
+    TOO_MANY = "too many"
+    """The claim would get more devices than a claim can have: no other device helps, maybe another alternative."""
+
+
+class Search:
+    """Of one node. `requests`, `pools` and `devices` are for those who want to know why there is no solution."""
+
+    def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
+        self._allocator = allocator
+        self._features = allocator.features
+        self._node = node
+        self._claims = claims
+        self.pools = allocator.slices.pools(node)
+        self.devices = [one for pool in self.pools if pool.is_usable for one in pool.devices]
+        self.requests: list[list[list[Checked]]] = []
+        """Claim, request, alternatives."""
+        self._constraints: list[list[Constraint]] = []
+        self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
+        self._in_use: dict[DeviceID, set[int]] = {}
+        """Picked devices to the claims that they are picked for."""
+        self._drawn: dict[str, dict[CounterID, int]] = {}
+        """Pool to what picked devices draw on its counters."""
+        self._shares: dict[DeviceID, dict[str, int]] = {}
+        self._picks: list[list[Pick]] = []
+        self._steps = 0
+
+    def run(self) -> Result | None:
+        self.check()
+        if self._next(0, 0) is not _Outcome.DONE:
+            if any(pool.invalid for pool in self.pools):
+                raise UnavailableError("invalid resource pools were encountered")
+            return None
+        for index, picks in enumerate(self._picks):
+            _check_node_selector(self._claims[index], picks)
+        return tuple(tuple(picks) for picks in self._picks)
+
+    # --- what is asked for
+
+    def check(self) -> None:
+        """Read the claims. Raises `FailureError`."""
+        for index, claim in enumerate(self._claims):
+            self._check(index, claim)
+
+    def _check(self, index: int, claim: ResourceClaim) -> None:
+        requests: list[list[Checked]] = []
+        self.requests.append(requests)
+        least = 0
+        for position, request in enumerate(claim.spec.devices.requests):
+            if request.first_available and not self._features.prioritized_list:
+                gate = "DRAPrioritizedList feature is disabled"
+                raise FailureError(f"claim {claim.key}, request {request.name}: has subrequests, but the {gate}")
+            options = list(alternatives(request))
+            for wanted in options:
+                if wanted.capacity is not None and not self._features.consumable_capacity:
+                    kind = "subrequest" if wanted.parent else "request"
+                    gate = "DRAConsumableCapacity feature is disabled"
+                    told = f"claim {claim.key}, {kind} {wanted.name}: has capacity requests, but the {gate}"
+                    if not self._features.is_stable:
+                        raise FailureError(told)
+            checked: list[Checked] = []
+            requests.append(checked)
+            for alternative, wanted in enumerate(options):
+                checked.append(self._checked(claim, wanted, (index, position, alternative)))
+            least += min((one.count for one in checked), default=0)
+        if least > MAX_DEVICES_OF_CLAIM:
+            limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
+            raise FailureError(f"claim {claim.key}: number of requested devices {least} {limit}")
+        self._picks.append([])
+        self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
+
+    def _checked(self, claim: ResourceClaim, wanted: Wanted, at: tuple[int, int, int]) -> Checked:
+        named = f"claim {claim.key}, request {wanted.name}"
+        for position, one in enumerate(wanted.selectors):
+            if one.cel is None:
+                unsupported = "CEL expression empty (unsupported selector type?)"
+                raise FailureError(f"{named}, selector #{position}: {unsupported}")
+        if wanted.admin_access is not None and not self._features.admin_access:
+            raise FailureError(f"{named}: admin access is requested, but the feature is disabled")
+        if not wanted.class_name:
+            raise FailureError(f"{named}: missing device class name (unsupported request type?)")
+        device_class = self._allocator.classes.get(wanted.class_name)
+        if device_class is None:
+            missing = f'deviceclass.resource.k8s.io "{wanted.class_name}" not found'
+            raise FailureError(f"{named}: could not retrieve device class {wanted.class_name}: {missing}")
+        if wanted.mode == AllocationMode.EXACT_COUNT:
+            return Checked(wanted=wanted, device_class=device_class, count=wanted.count)
+        if wanted.mode != AllocationMode.ALL:
+            raise FailureError(f"{named}: unsupported count mode {wanted.mode}")
+        return self._everything(named, wanted, device_class, at)
+
+    def _everything(self, named: str, wanted: Wanted, device_class: DeviceClass, at: tuple[int, int, int]) -> Checked:
+        checked = Checked(wanted=wanted, device_class=device_class, count=0)
+        found: list[int] = []
+        position = 0
+        for pool in self.pools:
+            for reason, state in ((pool.is_incomplete, "being updated"), (pool.invalid, "invalid")):
+                if reason:
+                    told = f"asks for all devices, but resource pool {'/'.join(pool.id)} is currently {state}"
+                    raise FailureError(f"{named}: {told}")
+            for one in pool.devices:
+                if self.is_selectable(at, checked, one) and self.has_capacity(wanted, one):
+                    found.append(position)
+                position += 1
+        checked.everything = tuple(found)
+        checked.count = len(found)
+        return checked
+
+    def _constraint(self, claim: ResourceClaim, position: int) -> Constraint:
+        constraint = claim.spec.devices.constraints[position]
+        if constraint.match_attribute is not None:
+            return MatchAttribute(constraint.match_attribute, constraint.requests)
+        if constraint.distinct_attribute is not None and not self._features.is_stable:
+            return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
+        empty = "empty constraint (unsupported constraint type?)"
+        raise FailureError(f"claim {claim.key}, constraint #{position}: {empty}")
+
+    # --- the search
+
+    def _next(self, claim: int, request: int) -> _Outcome:
+        """Allocate from a request on."""
+        self._count_step()
+        if claim >= len(self._claims):
+            return _Outcome.DONE
+        requests = self.requests[claim]
+        if request >= len(requests):
+            outcome = self._next(claim + 1, 0)
+            # another claim that cannot be content may be so under different circumstances
+            return _Outcome.FAILED if outcome is _Outcome.TOO_MANY else outcome
+        options = requests[request]
+        if not options[0].wanted.parent:
+            return self._devices_of((claim, request, 0), 0, 0)
+        outcome = _Outcome.TOO_MANY
+        for alternative in range(len(options)):
+            tried = self._devices_of((claim, request, alternative), 0, 0)
+            if tried is _Outcome.DONE:
+                return tried
+            if tried is _Outcome.FAILED:
+                outcome = tried
+        return outcome
+
+    def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> _Outcome:
+        """Allocate from a request's device `number` on, for which devices from position `start` on are tried."""
+        self._count_step()
+        claim, request, alternative = at
+        checked = self.requests[claim][request][alternative]
+        wants_all = checked.wanted.mode == AllocationMode.ALL
+        if wants_all and not checked.everything:
+            return _Outcome.FAILED
+        if number >= checked.count:
+            return self._next(claim, request + 1)
+        if len(self._picks[claim]) + checked.count - number > MAX_DEVICES_OF_CLAIM:
+            return _Outcome.TOO_MANY
+        if wants_all:
+            # the order of all does not matter, so there is nothing else to try
+            one = self.devices[checked.everything[number]]
+            if not self._pick(at, checked, one, must=True):
+                return _Outcome.FAILED
+            outcome = self._devices_of(at, number + 1, 0)
+            if outcome is not _Outcome.DONE:
+                self._take_back(at, checked, one)
+            return outcome
+        for position in range(start, len(self.devices)):
+            one = self.devices[position]
+            if not self._is_free(claim, checked.wanted, one):
+                continue
+            if not self.is_selectable(at, checked, one) or not self.has_capacity(checked.wanted, one):
+                continue
+            if not self._pick(at, checked, one, must=False):
+                continue
+            outcome = self._devices_of(at, number + 1, position + 1)
+            if outcome is _Outcome.DONE:
+                return outcome
+            self._take_back(at, checked, one)
+            if outcome is _Outcome.TOO_MANY:
+                return outcome
+        return _Outcome.FAILED
+
+    def _count_step(self) -> None:
+        self._steps += 1
+        self._allocator.steps += 1
+        if self._steps > _MOST_STEPS or self._allocator.steps > _MOST_STEPS_OF_CYCLE:
+            claims = ", ".join(claim.key for claim in self._claims)
+            raise UndecidableError(
+                f"the claims {claims} have too many possible allocations on node {self._node.name} to try them all: "
+                "kube-scheduler may find one, or give up after its filterTimeout"
+            )
+
+    def _is_free(self, claim: int, wanted: Wanted, one: PooledDevice) -> bool:
+        if wanted.admin_access:
+            return claim not in self._in_use.get(one.id, ())
+        return one.id not in self._allocator.allocated.devices and not self._in_use.get(one.id)
+
+    def is_selectable(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> bool:
+        if one.device.binding_conditions and not self._features.binding_conditions:
+            return False
+        key = (one.id, *at)
+        known = self._matches.get(key)
+        if known is None:
+            known = self._matches[key] = self._selects(at[0], checked, one)
+        return known
+
+    def _selects(self, claim: int, checked: Checked, one: PooledDevice) -> bool:
+        device_class = checked.device_class
+        if not self.matches_all(f"class {device_class.name}", device_class.spec.selectors, one):
+            return False
+        if not self.matches_all(f"claim {self._claims[claim].key}", checked.wanted.selectors, one):
+            return False
+        return not one.slice.spec.per_device_node_selection or device_reaches(self._node, one.device)
+
+    def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
+        for position, each in enumerate(selectors):
+            expression = each.cel.expression if each.cel is not None else ""
+            try:
+                matches = selector(expression, self._features.cel).matches(one.device, one.id[0])
+            except cel.CompileError as error:
+                raise FailureError(f"{whose}: selector #{position}: CEL compile error: {error}") from None
+            except cel.EvaluationError as error:
+                raise FailureError(f"{whose}: selector #{position}: CEL runtime error: {error}") from None
+            except UndecidableError as error:
+                raise UndecidableError(f"{whose}: selector #{position}: {error}") from None
+            if not matches:
+                return False
+        return True
+
+    def has_capacity(self, wanted: Wanted, one: PooledDevice) -> bool:
+        if not self._features.consumable_capacity:
+            return True
+        consumed = self._allocator.allocated.capacity.get(one.id, {})
+        return capacity.fits(one.device.capacity, wanted.capacity, consumed, self._shares.get(one.id, {}))
+
+    # --- picking a device, and taking it back
+
+    def _pick(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice, *, must: bool) -> bool:
+        """Whether the device can be had beside what is picked already. `must`: a constraint against it is an error."""
+        claim, wanted, device = at[0], checked.wanted, one.device
+        is_shared = self._is_shared(device)
+        if not (is_shared and wanted.admin_access) and not self._is_free(claim, wanted, one):
+            return False
+        if device.consumes_counters:
+            if not self._features.partitionable:
+                return False
+            has_shares = is_shared and (one.id in self._allocator.allocated.capacity or one.id in self._shares)
+            if not has_shares and not self._draw(one):
+                return False
+        # from here on upstream does not give back what was drawn
+        if self._features.taints and not wanted.tolerates(device.taints):
+            return False
+        for position, constraint in enumerate(self._constraints[claim]):
+            if not constraint.add(wanted.base, wanted.alternative, one):
+                if must:
+                    told = f"cannot add device {'/'.join(one.id)} because a claim constraint would not be satisfied"
+                    raise FailureError(f"claim {self._claims[claim].key}, request {wanted.name}: {told}")
+                for earlier in self._constraints[claim][:position]:
+                    earlier.remove(wanted.base, wanted.alternative)
+                return False
+        if not is_shared:
+            self._in_use.setdefault(one.id, set()).add(claim)
+        if not self.has_capacity(wanted, one):
+            return False
+        share = capacity.consumption(device.capacity, wanted.capacity) if is_shared else None
+        if share is not None:
+            shares = self._shares.setdefault(one.id, {})
+            for name, amount in share.items():
+                shares[name] = shares.get(name, 0) + amount
+        pick = Pick(request=wanted.full_name, device=one, admin_access=bool(wanted.admin_access), share=share)
+        self._picks[claim].append(pick)
+        return True
+
+    def _take_back(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> None:
+        claim, wanted = at[0], checked.wanted
+        for constraint in self._constraints[claim]:
+            constraint.remove(wanted.base, wanted.alternative)
+        self._in_use.get(one.id, set()).discard(claim)
+        share = self._picks[claim].pop().share
+        if not self._is_shared(one.device):
+            if one.device.consumes_counters:
+                self._give_back(one)
+        elif share:
+            shares = self._shares[one.id]
+            for name, amount in share.items():
+                shares[name] -= amount
+            if not any(shares.values()):
+                del self._shares[one.id]
+
+    def _is_shared(self, device: Device) -> bool:
+        return self._features.consumable_capacity and device.allow_multiple_allocations
+
+    def _draw(self, one: PooledDevice) -> bool:
+        """Whether the pool's counters suffice. All of them must, not only those that the device draws on."""
+        taken = self._drawn.setdefault(one.pool.name, {})
+        for counter, amount in drawn(one.device):
+            taken[counter] = taken.get(counter, 0) + amount
+        left = self._allocator.available.of(one.pool)
+        if any(amount < taken.get(counter, 0) for counter, amount in left.items()):
+            self._give_back(one)
+            return False
+        return True
+
+    def _give_back(self, one: PooledDevice) -> None:
+        taken = self._drawn[one.pool.name]
+        for counter, amount in drawn(one.device):
+            taken[counter] -= amount
+
+
+def _check_node_selector(claim: ResourceClaim, picks: Sequence[Pick]) -> None:
+    """The allocation says on which nodes its devices can be used; only one term of each slice can go into that."""
+    for pick in picks:
+        spec = pick.device.slice.spec
+        source = pick.device.device if spec.per_device_node_selection else spec
+        if source.node_name is not None or pick.device.device.binds_to_node:
+            return
+        terms = len(source.node_selector.node_selector_terms) if source.node_selector is not None else 0
+        if terms > 1:
+            wrong = f"unsupported ResourceSlice.NodeSelector with {terms} terms"
+            raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")

@@ -1,0 +1,76 @@
+"""How many devices a node has for an extended resource, and how many of them are taken: what scores count.
+
+Upstream: calculateDRAResourceTotals in pkg/scheduler/framework/plugins/noderesources/resource_allocation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.api.devices import Device, DeviceClass, ResourceSlice
+from kschedx.api.resources import is_extended_resource
+from kschedx.api.types import Node
+from kschedx.framework.interface import Handle
+from kschedx.plugins.dynamic_resources import cel
+from kschedx.plugins.dynamic_resources.allocated import AllocatedState, allocated_state
+from kschedx.plugins.dynamic_resources.features import Features, published
+from kschedx.plugins.dynamic_resources.pools import device_id, device_reaches, reaches
+from kschedx.plugins.dynamic_resources.selectors import selector
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.devices import IMPLICIT_PREFIX
+from kschedx.snapshot.nodes import NodeTable
+
+
+def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[IntArray, IntArray] | None:
+    """(node,) devices and taken devices; None where no DeviceClass stands for the resource."""
+    devices = handle.snapshot.devices
+    if not handle.release.enabled("DRAExtendedResource") or not handle.release.behaviour.devices_are_scored:
+        return None
+    name = devices.class_of_resource.get(resource)
+    if name is None or not (is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)):
+        return None
+    features = Features.of(handle.release)
+    slices, device_class = published(devices, features), devices.classes[name]
+    allocated = allocated_state(devices, shares=features.consumable_capacity)
+    counts = [_of_node(nodes.node(row), slices, device_class, allocated, features.cel) for row in range(len(nodes))]
+    table = np.array(counts, dtype=np.int64).reshape(len(nodes), 2)
+    return table[:, 0], table[:, 1]
+
+
+def _of_node(
+    node: Node,
+    slices: tuple[ResourceSlice, ...],
+    device_class: DeviceClass,
+    allocated: AllocatedState,
+    gates: cel.Features,
+) -> tuple[int, int]:
+    """Nothing where a selector of the class cannot be evaluated."""
+    total = taken = 0
+    try:
+        for one, device in _reached(node, slices):
+            if _is_of(device_class, device, one.spec.driver, gates):
+                total += 1
+                taken += allocated.has(device_id(one, device))
+    except (cel.CompileError, cel.EvaluationError):
+        return 0, 0
+    return total, taken
+
+
+def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[ResourceSlice, Device]]:
+    """Unlike the allocator this looks at every slice, of whatever generation; one that names no nodes counts."""
+    for one in slices:
+        spec = one.spec
+        names_nodes = spec.node_name or spec.all_nodes or spec.node_selector is not None
+        if spec.per_device_node_selection:
+            yield from ((one, device) for device in spec.devices if device_reaches(node, device))
+        elif not names_nodes or reaches(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes):
+            yield from ((one, device) for device in spec.devices)
+
+
+def _is_of(device_class: DeviceClass, device: Device, driver: str, gates: cel.Features) -> bool:
+    device = replace(device, allow_multiple_allocations=False)
+    expressions = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
+    return all(selector(expression, gates).matches(device, driver) for expression in expressions)

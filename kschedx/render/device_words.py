@@ -1,0 +1,156 @@
+"""Findings about devices and their claims in words."""
+
+from __future__ import annotations
+
+from kschedx.errors import nearest
+from kschedx.findings import (
+    DeviceClaimBeingDeleted,
+    DeviceClaimNotCreated,
+    DeviceClaimNotFound,
+    DeviceClaimNotOwned,
+    DeviceClaimOutOfReach,
+    DeviceClassNotFound,
+    DeviceHolder,
+    DeviceShortage,
+    DevicesToAllocate,
+    InsufficientDevices,
+)
+from kschedx.render.units import count, listed
+from kschedx.render.wording import Brief, Fact, Words
+
+SHOWN = 4
+
+
+# --- the claims of a pod
+
+
+def claim_not_found(finding: DeviceClaimNotFound) -> Words:
+    return Words(
+        headline=f"resource claim {finding.claim} does not exist",
+        facts=(Fact(label="needed by", items=(f"spec.resourceClaims {finding.pod_claim}",)),),
+    )
+
+
+def claim_not_created(finding: DeviceClaimNotCreated) -> Words:
+    return Words(
+        headline=f"no resource claim has been made for {finding.pod_claim}",
+        facts=(
+            Fact(label="template", items=(finding.template,)),
+            Fact(label="made by", items=("kube-controller-manager, which writes its name to the pod's status",)),
+        ),
+    )
+
+
+def claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
+    return Words(headline=f"resource claim {finding.claim} is being deleted since {finding.since}")
+
+
+def claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
+    owner = f"{finding.owner} owns it" if finding.owner else "nobody owns it"
+    return Words(headline=f"resource claim {finding.claim} was not made for this pod: {owner}")
+
+
+def class_not_found(finding: DeviceClassNotFound) -> Words:
+    known = listed(finding.classes, SHOWN) if finding.classes else "none"
+    hint = nearest(finding.device_class, finding.classes)
+    return Words(
+        headline=f"device class {finding.device_class} does not exist",
+        facts=(
+            Fact(label="asked by", items=(f"request {finding.request} of claim {finding.claim}",)),
+            Fact(label="there are", items=(known, hint) if hint else (known,)),
+        ),
+    )
+
+
+# --- devices against nodes
+
+
+def claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
+    match finding.cause:
+        case "elsewhere":
+            text = f"claim {finding.claim} has devices that this node cannot use"
+        case "binding-failed":
+            text = f"the devices of claim {finding.claim} could not be made ready"
+        case _:
+            text = f"the devices of claim {finding.claim} are not ready in time"
+    facts = [Fact(label="devices", items=(listed(finding.devices, SHOWN),))] if finding.devices else []
+    if finding.where:
+        facts.append(Fact(label="usable on", items=(finding.where,)))
+    if finding.consumers:
+        facts.append(Fact(label="used by", items=(listed(finding.consumers, SHOWN),)))
+    return Words(headline=text, facts=tuple(facts))
+
+
+def insufficient_devices(finding: InsufficientDevices) -> Words:
+    if not finding.shortages:
+        claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {listed(finding.claims, SHOWN)}"
+        facts = [Fact(label="rule", items=(text,)) for text in finding.constraints]
+        return Words(
+            headline=f"no combination of its devices satisfies {claims}",
+            facts=tuple(facts),
+        )
+    first = finding.shortages[0]
+    others = len(finding.shortages) - 1
+    more = f", and {count(others, 'other request')} lack devices" if others else ""
+    facts = [fact for one in finding.shortages for fact in _facts(one, named=bool(others))]
+    return Words(headline=f"{_headline(first)}{more}", facts=tuple(facts), brief=_brief(first))
+
+
+def _headline(short: DeviceShortage) -> str:
+    wants = f"claim {short.claim} wants {_wanted(short)} of class {short.device_class}"
+    match short.stage:
+        case "none":
+            return f"{wants}, the node has no devices"
+        case "other-class":
+            return f"{wants}, none of {count(short.in_reach, 'device')} is"
+        case "no-match":
+            return f"{wants}, none of {short.of_class:,} matches request {short.request}"
+        case _:
+            return f"{wants}, {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
+
+
+def _wanted(short: DeviceShortage) -> str:
+    return "all devices" if short.wanted is None else count(short.wanted, "device")
+
+
+def _brief(short: DeviceShortage) -> Brief | None:
+    if short.stage != "taken":
+        return None
+    return Brief(detail=f"{short.free:,} of {short.matching:,} free")
+
+
+def _facts(short: DeviceShortage, *, named: bool) -> list[Fact]:
+    lead = f"request {short.request}: " if named else ""
+    taken = short.matching - short.free
+    sums = f"{short.in_reach:,} in reach, {short.of_class:,} of the class, {short.matching:,} matching"
+    if taken:
+        sums += f" - {taken:,} not to be had = {short.free:,} free"
+    facts = [Fact(label="devices", items=(f"{lead}{sums}",), whole=True)]
+    facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:SHOWN]]
+    if short.holders:
+        held = tuple(_held(one) for one in short.holders)
+        rest = tuple(count(len(held) - shown, "more") for shown in range(len(held)))
+        facts.append(Fact(label="held by", items=held, rest=rest))
+    if short.taints:
+        facts.append(Fact(label="tainted", items=(listed(short.taints, SHOWN),)))
+    if short.capacity:
+        facts.append(Fact(label="too full", items=(listed(short.capacity, SHOWN),)))
+    for one in short.counters[:SHOWN]:
+        facts.append(
+            Fact(label="counter", items=(f"{one.counter} of {one.pool}: needs {one.needed}, {one.left} left",))
+        )
+    if short.updating:
+        facts.append(Fact(label="updating", items=(f"pool {listed(short.updating, SHOWN)}: slices are missing",)))
+    return facts
+
+
+def _held(holder: DeviceHolder) -> str:
+    by = f" for {listed(holder.consumers, 2)}" if holder.consumers else ""
+    return f"{holder.device} by {holder.claim}{by}"
+
+
+def devices_to_allocate(finding: DevicesToAllocate) -> Words:
+    return Words(
+        headline=f"claim {finding.claim} would get {count(len(finding.devices), 'device')}",
+        facts=(Fact(label="devices", items=(listed(finding.devices, SHOWN),)),),
+    )
