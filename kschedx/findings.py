@@ -620,7 +620,9 @@ class DeviceShortage(Struct, frozen=True, kw_only=True):
     """Of the class, and what the request's own selectors pick."""
     free: int
     selectors: tuple[str, ...]
-    """The expressions that the most devices of the class fail; none where all match."""
+    """The expressions that some device fails: of the class where none is of it, otherwise of the request."""
+    values: tuple[str, ...]
+    """What the devices have of the attributes and capacities that these name: `model=a100 on 2`."""
     holders: tuple[DeviceHolder, ...]
     taints: tuple[str, ...]
     """Untolerated ones, with the number of devices that have them."""

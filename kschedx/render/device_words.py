@@ -91,8 +91,12 @@ def insufficient_devices(finding: InsufficientDevices) -> Words:
         )
     first = finding.shortages[0]
     others = len(finding.shortages) - 1
-    more = f", and {count(others, 'other request')} lack devices" if others else ""
-    facts = [fact for one in finding.shortages for fact in _facts(one, named=bool(others))]
+    more = f", and {count(others, 'other request')} {'lacks' if others == 1 else 'lack'} devices" if others else ""
+    several = len({one.claim for one in finding.shortages}) > 1
+    facts = []
+    for one in finding.shortages:
+        request = f"{one.claim} {one.request}" if several else one.request
+        facts += _facts(one, f"{request}: " if others else "")
     return Words(headline=f"{_headline(first)}{more}", facts=tuple(facts), brief=_brief(first))
 
 
@@ -119,17 +123,20 @@ def _brief(short: DeviceShortage) -> Brief | None:
     return Brief(detail=f"{short.free:,} of {short.matching:,} free")
 
 
-def _facts(short: DeviceShortage, *, named: bool) -> list[Fact]:
-    lead = f"request {short.request}: " if named else ""
+def _facts(short: DeviceShortage, lead: str) -> list[Fact]:
+    if short.stage == "none":
+        return _updating(short)
     taken = short.matching - short.free
     sums = f"{short.in_reach:,} in reach, {short.of_class:,} of the class, {short.matching:,} matching"
     if taken:
         sums += f" - {taken:,} not to be had = {short.free:,} free"
     facts = [Fact(label="devices", items=(f"{lead}{sums}",), whole=True)]
     facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:SHOWN]]
+    if short.values and not short.free:
+        facts.append(Fact(label="they have", items=(listed(short.values, SHOWN),)))
     if short.holders:
         held = tuple(_held(one) for one in short.holders)
-        rest = tuple(count(len(held) - shown, "more") for shown in range(len(held)))
+        rest = tuple(f"{len(held) - shown:,} more" for shown in range(len(held)))
         facts.append(Fact(label="held by", items=held, rest=rest))
     if short.taints:
         facts.append(Fact(label="tainted", items=(listed(short.taints, SHOWN),)))
@@ -139,9 +146,13 @@ def _facts(short: DeviceShortage, *, named: bool) -> list[Fact]:
         facts.append(
             Fact(label="counter", items=(f"{one.counter} of {one.pool}: needs {one.needed}, {one.left} left",))
         )
-    if short.updating:
-        facts.append(Fact(label="updating", items=(f"pool {listed(short.updating, SHOWN)}: slices are missing",)))
-    return facts
+    return facts + _updating(short)
+
+
+def _updating(short: DeviceShortage) -> list[Fact]:
+    if not short.updating:
+        return []
+    return [Fact(label="updating", items=(f"slices are missing of pool {listed(short.updating, SHOWN)}",))]
 
 
 def _held(holder: DeviceHolder) -> str:

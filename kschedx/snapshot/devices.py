@@ -5,13 +5,22 @@ Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedres
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from kschedx.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kschedx.api.devices import (
+    EXTENDED_RESOURCE_CLAIM,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
 from kschedx.api.timestamps import nanoseconds
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -26,6 +35,8 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     slices: Sequence[ResourceSlice] = ()
     taint_rules: Sequence[DeviceTaintRule] = ()
+    derived_from_slices: dict[object, object] = field(default_factory=dict)
+    """What others worked out from the slices alone, shared with devices that differ in their claims."""
 
     @classmethod
     def of(cls, objects: Mapping[str, Sequence[Any]]) -> Devices:
@@ -39,7 +50,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def derived(self) -> dict[object, object]:
-        """What others worked out from these devices and want to keep as long as they last."""
+        """What others worked out from claims and want to keep as long as they last."""
         return {}
 
     @cached_property
@@ -47,8 +58,36 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it."""
         return _class_of_resource(self.classes.values())
 
-    def claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        return self.claims.get(f"{namespace}/{name}")
+    def after_deletion(self, pods: Collection[str]) -> Devices:
+        """The devices after pods, `namespace/name`, have been deleted and kube-controller-manager has followed: claims
+        that were made for them are gone, and those that nobody else uses are allocated no more."""
+        left = self.without_consumers(pods)
+        return replace(left, claims={key: claim for key, claim in left.claims.items() if not _is_made_for(claim, pods)})
+
+    def without_consumers(self, pods: Collection[str]) -> Devices:
+        """The devices as if pods, `namespace/name`, used no claim: those that nobody else uses are not allocated, and
+        kube-scheduler made none for their extended resources."""
+        claims: dict[str, ResourceClaim] = {}
+        for key, claim in self.claims.items():
+            namespace = claim.metadata.namespace
+            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_made_for(claim, pods):
+                continue
+            left = tuple(one for one in claim.status.reserved_for if not _is_among(one, namespace, pods))
+            if claim.status.reserved_for and not left:
+                claim = replace(claim, status=ResourceClaimStatus())
+            elif left != claim.status.reserved_for:
+                claim = replace(claim, status=replace(claim.status, reserved_for=left))
+            claims[key] = claim
+        return replace(self, claims=claims)
+
+
+def _is_made_for(claim: ResourceClaim, pods: Collection[str]) -> bool:
+    owner = claim.metadata.controller
+    return owner is not None and owner.kind == "Pod" and f"{claim.metadata.namespace}/{owner.name}" in pods
+
+
+def _is_among(consumer: ResourceClaimConsumerReference, namespace: str, pods: Collection[str]) -> bool:
+    return consumer.resource == "pods" and f"{namespace}/{consumer.name}" in pods
 
 
 def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:

@@ -166,6 +166,9 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
         return replace(self, cluster=self.cluster.with_added(node), pods=pods, _tables={})
 
+    def with_devices(self, devices: Devices) -> Snapshot:
+        return replace(self, devices=devices, _tables=dict(self._tables))
+
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """The cluster with some claims replaced or added, by `namespace/name`."""
         storage = replace(self.storage, claims={**self.storage.claims, **changed})

@@ -11,6 +11,7 @@ from kschedx.api.tolerations import DO_NOT_SCHEDULE, tolerates
 from kschedx.api.types import Node, Taint
 from kschedx.explain.fixes import pod_edits as edit
 from kschedx.explain.fixes.affinity_remedies import affinity_remedies
+from kschedx.explain.fixes.device_remedies import free_devices
 from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 from kschedx.explain.fixes.resource_remedies import resource_remedies
 from kschedx.explain.fixes.storage_remedies import claim_from_template, fewer_volumes, smaller_claim
@@ -68,6 +69,8 @@ def _for_one(finding: f.Finding, place: Place) -> Iterator[Remedy]:
             yield from smaller_claim(finding, place)
         case f.VolumeLimitExceeded():
             yield from fewer_volumes(finding, place)
+        case f.InsufficientDevices():
+            yield from free_devices(finding, place)
         case _:
             return  # nothing that a change of the pod, its neighbours or its node would mend
 

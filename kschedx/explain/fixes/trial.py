@@ -29,7 +29,8 @@ def attempt(framework: Framework, cycle: Cycle, proposal: Proposal) -> Result:
     if changed:
         snapshot = framework.snapshot
         if proposal.deleted:
-            snapshot = snapshot.without_pods(proposal.deleted)
+            gone = frozenset(snapshot.pods.key(row) for row in proposal.deleted)
+            snapshot = snapshot.without_pods(proposal.deleted).with_devices(snapshot.devices.after_deletion(gone))
         if proposal.nodes:
             snapshot = snapshot.with_nodes(proposal.nodes)
         if proposal.added is not None:

@@ -305,9 +305,21 @@ def _environments(features: Features) -> tuple[cel.Env, cel.Env]:
             impl=one.run,
         )
     if features.list_attributes:
-        includes = {"return_type": kinds.BOOL, "parameters": [kinds.DYN, kinds.DYN], "is_member": True}
-        declared["includes"] = [cel.Overload("includes", **includes)]
-        loose["includes"] = {"": cel.Overload("includes", **includes, impl=_includes)}
+        declared["includes"] = [
+            cel.Overload("includes", return_type=kinds.BOOL, parameters=[kinds.DYN, kinds.DYN], is_member=True)
+        ]
+        scalars = (kinds.BOOL, kinds.INT, kinds.STRING, kinds.MAP)
+        loose["includes"] = {
+            f"{target} {value}": cel.Overload(
+                f"includes_{target}_{value}",
+                return_type=kinds.BOOL,
+                parameters=[target, value],
+                is_member=True,
+                impl=_includes,
+            )
+            for target in (*scalars, kinds.LIST)
+            for value in scalars
+        }
 
     def environment(attribute: cel.Type, quantity: cel.Type, functions: Mapping[str, list[cel.Overload]]) -> cel.Env:
         variables = {

@@ -52,17 +52,19 @@ class Features(Struct, frozen=True, kw_only=True):
 def published(devices: Devices, features: Features) -> tuple[ResourceSlice, ...]:
     """The slices with the taints of DeviceTaintRules, where those count."""
     key = ("published", features.taint_rules)
-    found = devices.derived.get(key)
+    found = devices.derived_from_slices.get(key)
     if not isinstance(found, tuple):
-        found = devices.derived[key] = tainted(devices.slices, devices.taint_rules if features.taint_rules else ())
+        found = devices.derived_from_slices[key] = tainted(
+            devices.slices, devices.taint_rules if features.taint_rules else ()
+        )
     return found
 
 
 def slices(devices: Devices, features: Features) -> Slices:
     """The same by node."""
     key = ("slices", features.taint_rules, features.partitionable)
-    found = devices.derived.get(key)
+    found = devices.derived_from_slices.get(key)
     if not isinstance(found, Slices):
         found = Slices(published(devices, features), partitionable=features.partitionable)
-        devices.derived[key] = found
+        devices.derived_from_slices[key] = found
     return found

@@ -119,6 +119,11 @@ class Selector:
             return str(error)
 
 
+def names_in(expression: str) -> frozenset[str]:
+    """The attributes and capacities, without their domains, that an expression looks up by name."""
+    return frozenset(name for one in _ACCESS.finditer(expression) if (name := one["id"] or _literal(one["text"])))
+
+
 def _literal(text: str | None) -> str:
     """What a string literal says; empty for anything else, which is the device's driver."""
     return text[1:-1] if text and text[0] in "\"'" else ""

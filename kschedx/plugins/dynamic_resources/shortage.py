@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from kschedx.api.devices import AllocationMode, DeviceSelector, ResourceClaim
+from kschedx.api.devices import AllocationMode, DeviceAttribute, DeviceSelector, ResourceClaim
 from kschedx.api.quantity import Unit, format_quantity, parse_quantity
 from kschedx.api.types import Node
 from kschedx.findings import CounterShortage, DeviceHolder, DeviceShortage, Finding, InsufficientDevices, PluginMessage
@@ -14,6 +14,7 @@ from kschedx.plugins.dynamic_resources.claims import consumers
 from kschedx.plugins.dynamic_resources.counters import drawn
 from kschedx.plugins.dynamic_resources.pools import DeviceID, PooledDevice
 from kschedx.plugins.dynamic_resources.requests import Checked
+from kschedx.plugins.dynamic_resources.selectors import names_in
 from kschedx.snapshot.devices import Devices
 
 _SHOWN = 8
@@ -141,7 +142,7 @@ class _Account:
         return not short and all(amount >= 0 for amount in left.values() if one.device.consumes_counters)
 
     def told(self, claim: ResourceClaim) -> DeviceShortage:
-        wanted = self._checked.wanted
+        wanted, failing = self._checked.wanted, self._failing()
         return DeviceShortage(
             claim=claim.key,
             request=wanted.full_name,
@@ -151,13 +152,26 @@ class _Account:
             of_class=len(self._of_class),
             matching=len(self._matching),
             free=len(self._free),
-            selectors=self._failing(),
+            selectors=failing,
+            values=self._values(failing),
             holders=tuple(self._holders),
             taints=tuple(f"{taint} on {number}" for taint, number in sorted(self._taints.items())),
             counters=tuple(self._counters.values())[:_SHOWN],
             capacity=tuple(self._capacity),
             updating=tuple("/".join(pool.id) for pool in self._search.pools if pool.is_incomplete),
         )
+
+    def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
+        names = {name for one in expressions for name in names_in(one)}
+        counted: Counter[str] = Counter()
+        for one in self._of_class or self._search.devices:
+            for name, attribute in one.device.attributes.items():
+                if name.rpartition("/")[2] in names:
+                    counted[f"{name}={_text(attribute)}"] += 1
+            for name, capacity in one.device.capacity.items():
+                if name.rpartition("/")[2] in names:
+                    counted[f"{name}={capacity.value}"] += 1
+        return tuple(f"{text} on {number}" for text, number in sorted(counted.items()))
 
     def _failing(self) -> tuple[str, ...]:
         """The class's selectors where no device is of the class, otherwise the request's that some device fails."""
@@ -183,6 +197,12 @@ def _constraints(claim: ResourceClaim) -> list[str]:
         elif one.distinct_attribute is not None:
             texts.append(f"no two devices{whose} may have the same {one.distinct_attribute}")
     return texts
+
+
+def _text(attribute: DeviceAttribute) -> str:
+    values = (getattr(attribute, name) for name in attribute.__struct_fields__)
+    value = next((value for value in values if value is not None), "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _quantity(nano: int) -> str:

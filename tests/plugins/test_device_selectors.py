@@ -1,0 +1,166 @@
+"""CEL selectors: what holds for a device, and kube-scheduler's words where an expression is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kschedx.api.devices import Device
+from kschedx.errors import UndecidableError
+from kschedx.plugins.dynamic_resources.cel import CompileError, EvaluationError, Features
+from kschedx.plugins.dynamic_resources.selectors import Selector, names_in
+from tests.device_builders import DRIVER, device
+
+FEATURES = Features(consumable_capacity=True, list_attributes=False)
+LISTS = Features(consumable_capacity=True, list_attributes=True)
+OWN = f'device.attributes["{DRIVER}"]'
+SIZE = f'device.capacity["{DRIVER}"]'
+
+GPU = device(
+    "gpu-0",
+    memory="40Gi",
+    model="a100",
+    numa=0,
+    healthy=True,
+    version={"version": "1.10.0+build"},
+    Attributes={
+        "model": {"string": "a100"},
+        "numa": {"int": 0},
+        "healthy": {"bool": True},
+        "version": {"version": "1.10.0+build"},
+        "other.com/slot": {"int": 7},
+    },
+)
+
+
+def matches(expression: str, manifest: object = GPU, features: Features = FEATURES) -> bool:
+    typed: Any = msgspec.convert(manifest, Device)
+    return Selector(expression, features).matches(typed, DRIVER)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (f"device.driver == '{DRIVER}'", True),
+        (f"{OWN}.model == 'a100'", True),
+        (f"{OWN}['model'] in ['h100', 'a100']", True),
+        (f"{OWN}.numa == 0 && {OWN}.healthy", True),
+        (f"{OWN}.numa + 1 == 2 || {OWN}.numa == 0", True),
+        (f"{OWN}.healthy", True),
+        ("device.attributes['other.com'].slot == 7", True),
+        ("device.attributes[device.driver].numa == 0", True),
+        # a name that is not there
+        (f"has({OWN}.nope)", False),
+        ("has(device.attributes['nope.com'].x)", False),
+        (f"{OWN}.?nope.orValue(3) == 3", True),
+        (f"'numa' in {OWN}", True),
+        ("'nope.com' in device.attributes", False),
+        (f"true || {OWN}.nope == 1", True),
+        (f"{OWN}.nope == 1 && false", False),
+        (f"cel.bind(own, {OWN}, own.numa == 0 && own.healthy)", True),
+        # text
+        (f"{OWN}.model.startsWith('a1') && {OWN}.model.matches('^a[0-9]+$')", True),
+        (f"{OWN}.model.upperAscii() == 'A100'", True),
+        # amounts
+        (f"{SIZE}.memory.compareTo(quantity('40Gi')) == 0", True),
+        (f"{SIZE}.memory.isGreaterThan(quantity('39.9Gi'))", True),
+        (f"{SIZE}.memory.isLessThan(quantity('40Gi'))", False),
+        (f"{SIZE}.memory == quantity('40960Mi')", True),
+        (f"{SIZE}.memory.sub(quantity('10Gi')).compareTo(quantity('30Gi')) == 0", True),
+        (f"{SIZE}.memory.add(1).isInteger() && quantity('1500m').isInteger() == false", True),
+        (f"{SIZE}.memory.asInteger() == 42949672960", True),
+        ("isQuantity('12Xi')", False),
+        # versions
+        (f"{OWN}.version.compareTo(semver('1.9.0')) > 0", True),
+        (f"{OWN}.version == semver('1.10.0')", True),
+        (f"{OWN}.version.isGreaterThan(semver('1.10.0-rc.1'))", True),
+        (f"{OWN}.version.major() == 1 && {OWN}.version.minor() == 10 && {OWN}.version.patch() == 0", True),
+        ("semver('1.0.0-alpha.2').isLessThan(semver('1.0.0-alpha.10'))", True),
+        ("isSemver('1.0')", False),
+        ("device.allowMultipleAllocations", False),
+    ],
+)
+def test_what_holds(expression: str, expected: bool) -> None:
+    assert matches(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (f"{OWN}.nope == 1", "no such key: nope"),
+        (f"{SIZE}.nope.compareTo(quantity('1')) == 0", "no such key: nope"),
+        ("device.attributes['nope.com'].x == 1", "no such key: x"),
+        (f"{OWN}.first == 1 || {OWN}.second == 1", "no such key: first"),
+        (f"{OWN}.numa / {OWN}.numa == 1", "division by zero"),
+    ],
+)
+def test_an_expression_that_fails_on_a_device(expression: str, text: str) -> None:
+    with pytest.raises(EvaluationError) as raised:
+        matches(expression)
+    assert str(raised.value) == text
+
+
+def test_an_attribute_without_a_value_fails_whatever_is_asked() -> None:
+    with pytest.raises(EvaluationError, match="attribute sizes: unsupported attribute value"):
+        matches("true", device("d", sizes={"ints": [1, 2]}))
+    assert matches(f"{OWN}.sizes.exists(size, size == 2)", device("d", sizes={"ints": [1, 2]}), LISTS)
+    assert matches(f"{OWN}.sizes.includes(2)", device("d", sizes={"ints": [1, 2]}), LISTS)
+    assert not matches(f"{OWN}.model.includes('b200')", GPU, LISTS)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (
+            "noSuchVar",
+            "ERROR: <input>:1:1: undeclared reference to 'noSuchVar' (in container '')\n | noSuchVar\n | ^",
+        ),
+        (
+            "1 == 'a'",
+            "ERROR: <input>:1:3: found no matching overload for '_==_' applied to '(int, string)'\n | 1 == 'a'\n | ..^",
+        ),
+    ],
+)
+def test_an_expression_that_is_wrong(expression: str, text: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        matches(expression)
+    assert str(raised.value) == f"compilation failed: {text}"
+
+
+def test_an_expression_that_is_no_condition() -> None:
+    with pytest.raises(CompileError, match="^must evaluate to bool or the unknown type, not string$"):
+        matches("device.driver")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "isIP('::1')",
+        "{'a': 1}.all(k, v, v == 1)",
+        "device.nope == 1",
+        "device.driver == ",
+        "[1, 'a'].size() == 2",
+        f"{SIZE}.memory == 1",
+        f"{OWN}.numa",
+        f"{OWN}.model < 1",
+        "quantity('lots') == quantity('1')",
+        f"{OWN}.version == '1.10.0'",
+    ],
+)
+def test_what_kube_scheduler_may_see_otherwise_is_not_guessed(expression: str) -> None:
+    with pytest.raises(UndecidableError):
+        matches(expression)
+
+
+def test_devices_that_look_alike_to_an_expression_are_asked_once() -> None:
+    selector = Selector(f"{OWN}.model == 'a100'", FEATURES)
+    for number in range(3):
+        typed: Any = msgspec.convert(device("d", model="a100", uuid=str(number)), Device)
+        assert selector.matches(typed, DRIVER)
+    assert len(selector._answers) == 1
+
+
+def test_the_names_in_an_expression() -> None:
+    assert names_in(f"{OWN}.model == 'x' && {SIZE}['memory'].isInteger()") == {"model", "memory"}
