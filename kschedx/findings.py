@@ -546,6 +546,7 @@ class DeviceClaimNotCreated(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "device-claim-not-created"
     pod_claim: str
     template: str
+    template_exists: bool
 
 
 class DeviceClaimBeingDeleted(_Facts, frozen=True, kw_only=True):

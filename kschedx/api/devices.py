@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kschedx.api.integers import Int64
 from kschedx.api.quantity import Written, parse_quantity
 from kschedx.api.selectors import NodeSelector
+from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import ObjectMeta
 from kschedx.errors import InputError, Place
 
@@ -98,8 +99,7 @@ class NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="
     allocation_multiplier: Written | None = None
 
 
-class Device(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = ""
+class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
     attributes: dict[str, DeviceAttribute] = {}
     """By qualified name; one without a domain is the driver's own."""
     capacity: dict[str, DeviceCapacity] = {}
@@ -113,7 +113,11 @@ class Device(Struct, frozen=True, kw_only=True, rename="camel"):
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool = False
     node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
-    basic: Device | None = None
+
+
+class Device(BasicDevice, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    basic: BasicDevice | None = None
     """v1beta1: everything but the name is in here."""
 
 
@@ -249,6 +253,22 @@ class ResourceClaimSpec(Struct, frozen=True, kw_only=True):
     devices: DeviceClaim = DeviceClaim()
 
 
+class ResourceClaimTemplateSpec(Struct, frozen=True, kw_only=True):
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Struct, frozen=True, kw_only=True):
+    """Only kube-controller-manager reads it, to make claims for new pods."""
+
+    api_version: str = field(default="", name="apiVersion")
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
 # --- what was allocated
 
 
@@ -324,26 +344,42 @@ Request = TypeVar("Request", ExactDeviceRequest, DeviceSubRequest)
 
 def defaulted_claim(claim: ResourceClaim) -> ResourceClaim:
     """The claim as v1 with its defaults. Raises `InputError` where a quantity is none."""
-    flat = claim.api_version == _FLAT
-    devices = claim.spec.devices
-    requests = tuple(_defaulted_request(request, flat=flat) for request in devices.requests)
-    _check_requested(requests)
+    spec = _defaulted_spec(claim.spec, "spec", flat=claim.api_version == _FLAT)
     if claim.status.allocation is not None:
+        if claim.status.allocation.allocation_timestamp is not None:
+            _check_time("status.allocation.allocationTimestamp", claim.status.allocation.allocation_timestamp)
         for index, result in enumerate(claim.status.allocation.devices.results):
             path = f"status.allocation.devices.results[{index}].consumedCapacity"
             _check_all(path, result.consumed_capacity or {})
-    return replace(claim, spec=ResourceClaimSpec(devices=replace(devices, requests=requests)))
+    return replace(claim, spec=spec)
+
+
+def defaulted_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+    """As `defaulted_claim`."""
+    spec = _defaulted_spec(template.spec.spec, "spec.spec", flat=template.api_version == _FLAT)
+    return replace(template, spec=ResourceClaimTemplateSpec(spec=spec))
+
+
+def _defaulted_spec(spec: ResourceClaimSpec, field: str, *, flat: bool) -> ResourceClaimSpec:
+    requests = tuple(_defaulted_request(request, flat=flat) for request in spec.devices.requests)
+    _check_requested(requests, field)
+    return ResourceClaimSpec(devices=replace(spec.devices, requests=requests))
 
 
 def defaulted_slice(published: ResourceSlice) -> ResourceSlice:
     """The slice as v1. Raises `InputError` where a quantity is none."""
     spec = published.spec
     if published.api_version == _FLAT:
-        devices = tuple(replace(device.basic or Device(), name=device.name) for device in spec.devices)
+        devices = tuple(_flattened(device) for device in spec.devices)
         published = replace(published, spec=replace(spec, devices=devices))
     for field_, written in _published(published.spec):
         _check(field_, written)
     return published
+
+
+def _flattened(device: Device) -> Device:
+    basic = device.basic or BasicDevice()
+    return Device(name=device.name, **{name: getattr(basic, name) for name in BasicDevice.__struct_fields__})
 
 
 def _defaulted_request(request: DeviceRequest, *, flat: bool) -> DeviceRequest:
@@ -367,9 +403,9 @@ def _with_count(request: Request) -> Request:
     return replace(request, allocation_mode=mode, count=count)
 
 
-def _check_requested(requests: tuple[DeviceRequest, ...]) -> None:
+def _check_requested(requests: tuple[DeviceRequest, ...], field: str) -> None:
     for index, request in enumerate(requests):
-        path = f"spec.devices.requests[{index}]"
+        path = f"{field}.devices.requests[{index}]"
         alternatives = {f"firstAvailable[{at}]": one for at, one in enumerate(request.first_available)}
         for name, one in ({"exactly": request.exactly} | alternatives).items():
             if one is not None and one.capacity is not None:
@@ -405,6 +441,13 @@ def _of_policy(path: str, policy: CapacityRequestPolicy) -> Iterator[tuple[str, 
             written = getattr(policy.valid_range, name)
             if written is not None:
                 yield f"{path}.validRange.{name}", written
+
+
+def _check_time(path: str, written: str) -> None:
+    try:
+        nanoseconds(written)
+    except InputError as error:
+        raise error.at(Place(field=path)) from None
 
 
 def _check_all(path: str, quantities: Mapping[str, Written]) -> None:

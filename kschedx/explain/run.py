@@ -10,6 +10,7 @@ from kschedx.api.admission import Admitted
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
+from kschedx.explain.claim_templates import with_claims_of_templates
 from kschedx.explain.explanation import Explanation
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
@@ -42,7 +43,12 @@ def explain_pod(
     release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
     admitted = _admitted(snapshot, pod, release, admission_plugins)
     target = admitted.pod
-    said = admission_notes(snapshot, admitted, admission_plugins) if isinstance(pod, Mapping) else ()
+    said: tuple[Note, ...] = ()
+    if isinstance(pod, Mapping):
+        said = admission_notes(snapshot, admitted, admission_plugins)
+        if target.key not in snapshot.pods.rows:
+            snapshot, target, made = with_claims_of_templates(snapshot, target)
+            said += made
     said = (*_release_notes(snapshot, kube_version), *said)
     if release.has_framework:
         snapshot = seen_by(release, snapshot)

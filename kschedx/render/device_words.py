@@ -35,7 +35,7 @@ def claim_not_created(finding: DeviceClaimNotCreated) -> Words:
     return Words(
         headline=f"no resource claim has been made for {finding.pod_claim}",
         facts=(
-            Fact(label="template", items=(finding.template,)),
+            Fact(label="template", items=(finding.template, *(() if finding.template_exists else ("not found",)))),
             Fact(label="made by", items=("kube-controller-manager, which writes its name to the pod's status",)),
         ),
     )

@@ -50,6 +50,7 @@ TYPED: Mapping[str, type[Any]] = {
     "DeviceClass": devices.DeviceClass,
     "ResourceClaim": devices.ResourceClaim,
     "ResourceSlice": devices.ResourceSlice,
+    "ResourceClaimTemplate": devices.ResourceClaimTemplate,
     "DeviceTaintRule": devices.DeviceTaintRule,
     "PersistentVolume": storage.PersistentVolume,
     "PersistentVolumeClaim": storage.PersistentVolumeClaim,
@@ -319,6 +320,8 @@ class SnapshotBuilder:
             typed = check_runtime_class(typed)
         elif kind == "ResourceClaim":
             typed = devices.defaulted_claim(typed)
+        elif kind == "ResourceClaimTemplate":
+            typed = devices.defaulted_template(typed)
         elif kind == "ResourceSlice":
             typed = devices.defaulted_slice(typed)
         self._others[kind].append(typed)

@@ -18,6 +18,7 @@ from kschedx.api.devices import (
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimSpec,
     ResourceClaimStatus,
     ResourceSlice,
 )
@@ -33,6 +34,8 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
     """By `namespace/name`."""
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    templates: Mapping[str, ResourceClaimSpec] = field(default_factory=dict)
+    """By `namespace/name` of the template, what it makes."""
     slices: Sequence[ResourceSlice] = ()
     taint_rules: Sequence[DeviceTaintRule] = ()
     derived_from_slices: dict[object, object] = field(default_factory=dict)
@@ -44,6 +47,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         return cls(
             claims={claim.key: claim for claim in objects["ResourceClaim"]},
             classes={one.name: one for one in objects["DeviceClass"]},
+            templates={one.key: one.spec.spec for one in objects["ResourceClaimTemplate"]},
             slices=tuple(objects["ResourceSlice"]),
             taint_rules=tuple(sorted(objects["DeviceTaintRule"], key=lambda rule: str(rule.metadata.name))),
         )

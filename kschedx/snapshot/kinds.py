@@ -12,7 +12,7 @@ GROUPS: Mapping[str, str] = {
     "CronJob": "batch", "PodDisruptionBudget": "policy", "PriorityClass": "scheduling.k8s.io",
     "PodGroup": "scheduling.k8s.io",
     "DeviceClass": "resource.k8s.io", "ResourceClaim": "resource.k8s.io", "ResourceSlice": "resource.k8s.io",
-    "DeviceTaintRule": "resource.k8s.io",
+    "DeviceTaintRule": "resource.k8s.io", "ResourceClaimTemplate": "resource.k8s.io",
     "PersistentVolume": "", "PersistentVolumeClaim": "", "StorageClass": "storage.k8s.io", "CSINode": "storage.k8s.io",
     "CSIDriver": "storage.k8s.io", "CSIStorageCapacity": "storage.k8s.io", "VolumeAttachment": "storage.k8s.io",
     "LimitRange": "", "RuntimeClass": "node.k8s.io",

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from kschedx.api import optional_admission, storage, types
+from kschedx.api import devices, optional_admission, storage, types
 from kschedx.api.decode import decode
 from kschedx.api.workloads import REVISION, TEMPLATE_PATHS
 from kschedx.snapshot import events
@@ -24,6 +24,7 @@ from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, S
 ANNOTATIONS = frozenset({
     types.AVOID_PODS,
     REVISION,
+    devices.EXTENDED_RESOURCE_CLAIM,
     storage.BETA_STORAGE_CLASS,
     storage.BIND_COMPLETED,
     storage.SELECTED_NODE,

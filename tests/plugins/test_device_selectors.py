@@ -130,7 +130,7 @@ def test_an_expression_that_is_wrong(expression: str, text: str) -> None:
 
 
 def test_an_expression_that_is_no_condition() -> None:
-    with pytest.raises(CompileError, match="^must evaluate to bool or the unknown type, not string$"):
+    with pytest.raises(CompileError, match=r"^must evaluate to bool or the unknown type, not string$"):
         matches("device.driver")
 
 

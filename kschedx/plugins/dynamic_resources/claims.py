@@ -55,7 +55,7 @@ def pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> tuple[PodCla
 
 def _pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> Iterator[PodClaim]:
     for reference in pod.spec.resource_claims:
-        name, is_generated = _name(pod, reference)
+        name, is_generated = _name(pod, reference, snapshot)
         if name is None:
             continue
         key = f"{pod.metadata.namespace}/{name}"
@@ -71,7 +71,7 @@ def _pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> Iterator[Po
         yield PodClaim(name=reference.name, claim=claim)
 
 
-def _name(pod: Pod, reference: PodResourceClaim) -> tuple[str | None, bool]:
+def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[str | None, bool]:
     """The claim's name, None where none is needed, and whether it was made from a template."""
     whose = f'pod "{pod.key}"'
     if reference.resource_claim_name is not None:
@@ -82,7 +82,9 @@ def _name(pod: Pod, reference: PodResourceClaim) -> tuple[str | None, bool]:
     for status in pod.status.resource_claim_statuses:
         if status.name == reference.name:
             return status.resource_claim_name, True
-    missing = DeviceClaimNotCreated(pod_claim=reference.name, template=f"{pod.metadata.namespace}/{template}")
+    key = f"{pod.metadata.namespace}/{template}"
+    exists = key in snapshot.devices.templates
+    missing = DeviceClaimNotCreated(pod_claim=reference.name, template=key, template_exists=exists)
     raise RefusalError(f"{whose}: {_NOT_CREATED}", missing)
 
 

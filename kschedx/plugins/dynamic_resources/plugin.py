@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.devices import MAX_ALTERNATIVES, AllocationResult, ResourceClaim
+from kschedx.api.devices import AllocationResult, ResourceClaim
 from kschedx.api.resources import nano_units
 from kschedx.api.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import Node, Pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import (
-    DeviceClaimOutOfReach,
     DeviceClassNotFound,
     DevicesToAllocate,
     Finding,
@@ -37,7 +36,7 @@ from kschedx.framework.interface import (
     ReservePlugin,
     ScorePlugin,
 )
-from kschedx.framework.state import CycleState, NotPreparedError, StateKey
+from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.plugins.dynamic_resources import extended_resources, node_allocatable
 from kschedx.plugins.dynamic_resources.allocated import allocated_state
@@ -47,13 +46,14 @@ from kschedx.plugins.dynamic_resources.claims import (
     PodClaim,
     RefusalError,
     check_bindings,
-    consumers,
     extended_resource_claim,
     has_groups_reservation,
     pod_claims,
     unschedulable,
 )
 from kschedx.plugins.dynamic_resources.features import Features, slices
+from kschedx.plugins.dynamic_resources.readiness import is_late, is_ready, out_of_reach
+from kschedx.plugins.dynamic_resources.scoring import score_of
 from kschedx.plugins.dynamic_resources.shortage import shortage
 from kschedx.plugins.normalize import default_normalize
 from kschedx.snapshot.columns import IntArray
@@ -227,7 +227,7 @@ class DynamicResources(
             return shortage(state.allocator, self.handle.snapshot.devices, node, wanted)
         if status is _UNAVAILABLE:
             indexes = [index for index in range(len(state.all)) if not self._is_available(state, index, node)]
-            return tuple(self._out_of_reach(state.all[index], node, state.available_on[index]) for index in indexes)
+            return tuple(out_of_reach(state.all[index], node, state.available_on[index]) for index in indexes)
         return status.findings
 
     def _wanted(self, state: _State, pod: Pod, node: Node) -> list[ResourceClaim]:
@@ -237,23 +237,6 @@ class DynamicResources(
             class_of = self._devices_for(state, node) or {}
             wanted.append(extended_resources.claim_for(state.extended, pod, class_of))
         return wanted
-
-    def _out_of_reach(
-        self, claim: ResourceClaim, node: Node, reachable: CompiledNodeSelector | None
-    ) -> DeviceClaimOutOfReach:
-        allocation = claim.status.allocation or AllocationResult()
-        if reachable is not None and not reachable.matches(node.metadata.labels, node.name):
-            cause = "elsewhere"
-        else:
-            cause = "binding-failed" if _is_ready(claim) is None else "binding-late"
-        terms = reachable.terms if reachable is not None else ()
-        return DeviceClaimOutOfReach(
-            claim=claim.key,
-            cause=cause,
-            devices=tuple(f"{one.driver}/{one.pool}/{one.device}" for one in allocation.devices.results),
-            where=" or ".join(", ".join(map(str, (*term.expressions, *term.fields))) for term in terms),
-            consumers=consumers(claim),
-        )
 
     def _on_node(self, state: _State, pod: Pod, nodes: NodeTable, row: int) -> _OnNode:
         """Pods on the node make no difference, unless devices take what pods request, so one answer holds."""
@@ -327,24 +310,24 @@ class DynamicResources(
         claim, reachable = state.all[index], state.available_on[index]
         if reachable is not None and not reachable.matches(node.metadata.labels, node.name):
             return False
-        has_steps = claim.status.allocation is not None and self._features.binding_conditions
-        return not (has_steps and self._is_stuck(claim))
-
-    def _is_stuck(self, claim: ResourceClaim) -> bool:
-        """Binding one of the devices has failed, or takes longer than it may."""
-        ready = _is_ready(claim)
-        if ready is None:
+        if claim.status.allocation is None or not self._features.binding_conditions:
             return True
-        return not ready and self._is_late(claim)
+        ready = is_ready(claim)
+        return ready is not None and (ready or not is_late(claim, self._binding_timeout, self._now))
 
-    def _is_late(self, claim: ResourceClaim) -> bool:
-        allocation = claim.status.allocation
-        if allocation is None or allocation.allocation_timestamp is None:
-            return False
-        if not any(result.binding_conditions for result in allocation.devices.results):
-            return False
+    @property
+    def _binding_timeout(self) -> int:
+        """Nanoseconds that the driver of a chosen device has to make it ready."""
         timeout = self.args.binding_timeout if isinstance(self.args, DynamicResourcesArgs) else None
-        return nanoseconds(allocation.allocation_timestamp) + (timeout or _DEFAULT_BINDING_TIMEOUT) < time.time_ns()
+        return timeout or _DEFAULT_BINDING_TIMEOUT
+
+    @property
+    def _now(self) -> int:
+        """When the cluster was as the snapshot shows it, as far as that is known."""
+        try:
+            return nanoseconds(self.handle.snapshot.source.taken)
+        except InputError:
+            return time.time_ns()
 
     # --- where no node fits
 
@@ -404,7 +387,7 @@ class DynamicResources(
         for row in range(len(nodes)):
             answer = self._on_node(found, pod, nodes, row)
             if answer.result is not None:
-                scores[row] = _score(found.all, answer.result)
+                scores[row] = score_of(found.all, answer.result)
         return scores
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
@@ -455,40 +438,3 @@ def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector 
         return compile_node_selector(allocation.node_selector).checked()
     except InputError as wrong:
         raise FailureError(wrong.message) from None
-
-
-def _is_ready(claim: ResourceClaim) -> bool | None:
-    """Whether all binding conditions of the claim's devices are true; None where one has failed."""
-    allocation = claim.status.allocation
-    for result in allocation.devices.results if allocation is not None else ():
-        if not result.binding_conditions:
-            continue
-        id_ = (result.driver, result.pool, result.device)
-        status = next((one for one in claim.status.devices if (one.driver, one.pool, one.device) == id_), None)
-        if status is None:
-            return False
-        if any(status.is_true(condition) for condition in result.binding_failure_conditions):
-            return None
-        if not all(status.is_true(condition) for condition in result.binding_conditions):
-            return False
-    return True
-
-
-def _score(claims: Sequence[ResourceClaim], result: Result) -> int:
-    """More for alternatives that stand further in front."""
-    new = iter(result)
-    score = 0
-    for claim in claims:
-        if claim.status.allocation is not None:
-            names = {one.request for one in claim.status.allocation.devices.results}
-        else:
-            picks = next(new, None)
-            if picks is None:
-                had = f"number of allocations {len(result)} is smaller than number of claims needing allocation"
-                raise NotPreparedError(had)
-            names = {pick.request for pick in picks}
-        for request in claim.spec.devices.requests:
-            for position, one in enumerate(request.first_available):
-                if request.exactly is None and f"{request.name}/{one.name}" in names:
-                    score += MAX_ALTERNATIVES - position
-    return score

@@ -69,6 +69,7 @@ RESOURCES = (
     Resource(kind="ResourceClaim", plural="resourceclaims", group=_DEVICES, versions=_OF_DEVICES),
     Resource(kind="ResourceSlice", plural="resourceslices", group=_DEVICES, versions=_OF_DEVICES),
     Resource(kind="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES),
+    Resource(kind="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES),
     Resource(kind="DeviceTaintRule", plural="devicetaintrules", group=_DEVICES, versions=("v1beta2", "v1alpha3")),
 )
 """The longest lists first, so that they are not what everything waits for in the end."""

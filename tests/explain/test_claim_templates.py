@@ -1,0 +1,40 @@
+"""A manifest that is not in the cluster yet gets its claims from templates, a pod that is there does not."""
+
+from __future__ import annotations
+
+import kschedx
+from kschedx.explain.claim_templates import NOTE
+from kschedx.explain.explanation import Explanation
+from tests.builders import Manifest, node, pod
+from tests.device_builders import device, device_class, request, resource_slice
+
+USES = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+ME = pod("me", containers=[{"name": "main", "image": "app"}], resourceClaims=USES)
+NEW = ME | {"metadata": {"name": "me", "namespace": "default"}}
+TEMPLATE: Manifest = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "gpus", "namespace": "default"},
+    "spec": {"spec": {"devices": {"requests": [request()]}}},
+}
+CLUSTER = [node("a"), node("b"), device_class(), resource_slice("b", device("gpu-0"))]
+NOT_CREATED = 'pod "default/me": ResourceClaim not created yet'
+
+
+def explained(objects: list[Manifest], target: Manifest | str) -> Explanation:
+    return kschedx.explain(kschedx.Snapshot.from_objects(objects), target)
+
+
+def test_a_new_pod() -> None:
+    result = explained([*CLUSTER, TEMPLATE], NEW)
+    assert result.best_nodes == ("b",)
+    (note,) = [note for note in result.to_dict()["notes"] if note["id"] == NOTE]
+    assert (note["claims"], note["templates"]) == (["default/me-gpu"], ["default/gpus"])
+
+
+def test_a_new_pod_whose_template_is_not_there() -> None:
+    assert NOT_CREATED in explained(CLUSTER, NEW).message
+
+
+def test_a_pod_that_is_there_waits_for_the_controller() -> None:
+    assert NOT_CREATED in explained([*CLUSTER, TEMPLATE, ME], "default/me").message
