@@ -80,6 +80,9 @@ class Behaviour(DatedFacts):
 
     # --- other plugins
 
+    devices_are_allocated_from_slices: bool = since("1.34")
+    """DynamicResources as resource.k8s.io/v1 has it; before, behind its gate, it was another in each release."""
+
     init_images_are_scored: bool = since("1.30")
     """ImageLocality counts the images of init containers, and a larger sum for them is needed."""
     image_volumes_are_scored: bool = since("1.36")

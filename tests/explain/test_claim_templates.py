@@ -28,7 +28,7 @@ def explained(objects: list[Manifest], target: Manifest | str) -> Explanation:
 def test_a_new_pod() -> None:
     result = explained([*CLUSTER, TEMPLATE], NEW)
     assert result.best_nodes == ("b",)
-    (note,) = [note for note in result.to_dict()["notes"] if note["id"] == NOTE]
+    (note,) = [note.to_dict() for note in result.notes if note.id == NOTE]
     assert (note["claims"], note["templates"]) == (["default/me-gpu"], ["default/gpus"])
 
 

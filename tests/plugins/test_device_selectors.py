@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.api.devices import Device
+from kschedx.api.devices import Device, DeviceAttribute
 from kschedx.errors import UndecidableError
 from kschedx.plugins.dynamic_resources.cel import CompileError, EvaluationError, Features
 from kschedx.plugins.dynamic_resources.selectors import Selector, names_in
@@ -138,6 +138,10 @@ def test_an_expression_that_is_no_condition() -> None:
     "expression",
     [
         "isIP('::1')",
+        f"'{'a' * 11_000}' == 'a'",
+        "'\ud800' == 'a'",
+        "\x00",
+        "(" * 5000,
         "{'a': 1}.all(k, v, v == 1)",
         "device.nope == 1",
         "device.driver == ",
@@ -164,3 +168,12 @@ def test_devices_that_look_alike_to_an_expression_are_asked_once() -> None:
 
 def test_the_names_in_an_expression() -> None:
     assert names_in(f"{OWN}.model == 'x' && {SIZE}['memory'].isInteger()") == {"model", "memory"}
+
+
+def test_an_attribute_that_is_no_unicode() -> None:
+    with pytest.raises(UndecidableError):
+        Selector(f"{OWN}.model == 'a100'", FEATURES).matches(_broken(), DRIVER)
+
+
+def _broken() -> Device:
+    return Device(name="d", attributes={"model": DeviceAttribute(string="\ud800")})

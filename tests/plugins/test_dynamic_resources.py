@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.run import explain_pod
 from kschedx.findings import (
     DeviceClaimOutOfReach,
     DeviceClassNotFound,
@@ -12,7 +13,7 @@ from kschedx.findings import (
     Finding,
     InsufficientDevices,
 )
-from kschedx.framework.cycle import Cycle
+from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
 from tests.device_builders import (
@@ -578,3 +579,11 @@ def test_a_search_that_takes_too_long_is_not_decided() -> None:
     impossible = claim("gpu", request(count=25), constraints=[{"matchAttribute": f"{DRIVER}/odd"}])
     with pytest.raises(UndecidableError, match="too many possible allocations on node a"):
         evaluate([node("a"), claiming("gpu"), impossible, device_class(), many], "default/me")
+
+
+def test_releases_that_allocated_otherwise_are_not_decided() -> None:
+    objects = [node("a"), claiming("gpu"), claim("gpu"), device_class(), TWO]
+    pod = Snapshot.from_objects(objects)
+    with pytest.raises(UndecidableError, match=r"asks for devices \(gpu\): how kube-scheduler 1\.33 allocated them"):
+        explain_pod(pod, "default/me", kube_version="1.33", feature_gates={"DynamicResourceAllocation": True})
+    assert explain_pod(pod, "default/me", kube_version="1.33").cycle.outcome is Outcome.SCHEDULED

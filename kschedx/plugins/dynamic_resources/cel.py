@@ -60,8 +60,10 @@ class Program:
 
     def evaluate(self, variables: Variables) -> bool:
         """Raises `EvaluationError` in kube-scheduler's words, `UndecidableError` where they are not certain."""
-        result = self._evaluable.eval(data=variables)
-        value = result.value()
+        try:
+            value = self._evaluable.eval(data=variables).value()
+        except _REFUSED as error:
+            raise undecidable(self._text, str(error)) from None
         if isinstance(value, bool):
             return value
         raise self._failed(str(value))
@@ -74,6 +76,11 @@ class Program:
             return EvaluationError(_SAME_ERROR[told])
         return undecidable(self._text, told)
 
+
+_LONGEST = 10 * 1024
+"""Bytes of an expression (CELSelectorExpressionMaxLength)."""
+_REFUSED = (RuntimeError, TypeError, ValueError)
+"""What the library raises, be it for text that is no Unicode."""
 
 _NO_SUCH_KEY = re.compile(r'NOT_FOUND: Key not found in map : "([^"\\]*)"', re.DOTALL)
 _SAME_ERROR = {
@@ -90,10 +97,12 @@ def undecidable(expression: str, because: str) -> UndecidableError:
 @lru_cache(maxsize=1024)
 def compiled(expression: str, features: Features) -> Program:
     """Raises `CompileError` in kube-scheduler's words, `UndecidableError` where they are not certain."""
+    if len(expression.encode(errors="replace")) > _LONGEST:
+        raise undecidable(f"{expression[:40]}...", "the API server refuses selectors of more than 10 KiB")
     checking, evaluating = _environments(features)
     try:
         checked = checking.compile(expression)
-    except RuntimeError as error:
+    except _REFUSED as error:
         raise _compile_error(expression, str(error)) from None
     kind = str(checked.return_type())
     if kind not in ("BOOL", "any", "ERROR") and not (features.list_attributes and kind == "DYN"):
@@ -104,7 +113,7 @@ def compiled(expression: str, features: Features) -> Program:
         raise undecidable(expression, "it has a list of values of different types")
     try:
         return Program(expression, evaluating.compile(expression))
-    except RuntimeError as error:
+    except _REFUSED as error:
         raise undecidable(expression, str(error)) from None
 
 
@@ -117,7 +126,10 @@ def _compile_error(expression: str, told: str) -> Exception:
     """An error of names or operators reads the same in both implementations; any other may not."""
     text = told.removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
     lines = expression.split("\n")
-    for line, column, issue in _ISSUE.findall(text):
+    issues = _ISSUE.findall(text)
+    if not issues:
+        return undecidable(expression, text)
+    for line, column, issue in issues:
         name = _UNDECLARED.fullmatch(issue)
         is_name = name is not None and name[1] != "device" and not _is_called(lines[int(line) - 1], name[1], column)
         has_stand_in = _CHECKED_QUANTITY in issue or _CHECKED_VERSION in issue

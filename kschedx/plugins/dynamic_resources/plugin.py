@@ -138,6 +138,7 @@ class DynamicResources(
 
     def pre_enqueue(self, pod: Pod) -> Status:
         if self._enabled:
+            self._refuse_early_releases(pod)
             try:
                 pod_claims(pod, self.handle.snapshot, of_groups=self._of_groups)
             except RefusalError as refusal:
@@ -161,6 +162,7 @@ class DynamicResources(
 
     def _prepared(self, pod: Pod) -> _State:
         """Raises `RefusalError` and `FailureError`."""
+        self._refuse_early_releases(pod)
         snapshot = self.handle.snapshot
         claims = pod_claims(pod, snapshot, of_groups=self._of_groups)
         resources = self._extended_resources(pod)
@@ -177,6 +179,15 @@ class DynamicResources(
                 self._check_classes(claim)
         needs_devices = any(claim.status.allocation is None for claim in found.all)
         return replace(found, available_on=tuple(available_on), allocator=self._allocator() if needs_devices else None)
+
+    def _refuse_early_releases(self, pod: Pod) -> None:
+        release = self.handle.release
+        if pod.spec.resource_claims and not release.behaviour.devices_are_allocated_from_slices:
+            claims = ", ".join(claim.name for claim in pod.spec.resource_claims)
+            raise UndecidableError(
+                f"Pod {pod.key} asks for devices ({claims}): how kube-scheduler {release.version} allocated them, "
+                "behind the gate DynamicResourceAllocation, is not known here; from 1.34 on it is"
+            )
 
     def _extended_resources(self, pod: Pod) -> Mapping[str, int]:
         return extended_resources.requested(pod) if self.handle.release.enabled("DRAExtendedResource") else {}

@@ -49,6 +49,10 @@ class Pool(Struct, kw_only=True):
         return self.id[1]
 
     @property
+    def has_binding_conditions(self) -> bool:
+        return any(one.device.binding_conditions for one in self.devices)
+
+    @property
     def is_usable(self) -> bool:
         return not self.is_incomplete and not self.invalid
 
@@ -100,6 +104,10 @@ class Slices:
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
         self._of_pool: dict[PoolID, list[ResourceSlice]] = {}
+        self._seen: dict[str, tuple[Node, list[Pool]]] = {}
+        """By name of a node, what was found for it as it then was."""
+        self._made: dict[tuple[int, ...], Pool] = {}
+        """By identity of the slices that a node reaches: nodes that reach the same ones share a pool."""
         for published in slices:
             spec = published.spec
             self._of_pool.setdefault((spec.driver, spec.pool.name), []).append(published)
@@ -110,8 +118,13 @@ class Slices:
 
     def pools(self, node: Node) -> list[Pool]:
         """GatherPools: by driver and name, those with binding conditions last."""
-        pools = [pool for id_, slices in self._reached(node).items() if (pool := self._pool(id_, slices)) is not None]
-        return sorted(pools, key=lambda pool: (_has_binding_conditions(pool), pool.id))
+        known = self._seen.get(node.name)
+        if known is not None and known[0] is node:
+            return known[1]
+        found = [pool for id_, slices in self._reached(node).items() if (pool := self._pool(id_, slices)) is not None]
+        pools = sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id))
+        self._seen[node.name] = node, pools
+        return pools
 
     def _reached(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
         """The slices of the newest generation that the node sees, by pool."""
@@ -140,6 +153,15 @@ class Slices:
 
     def _pool(self, id_: PoolID, slices: list[ResourceSlice]) -> Pool | None:
         """None where a newer generation is for other nodes."""
+        key = tuple(map(id, slices))
+        known = self._made.get(key)
+        if known is None:
+            known = self._gathered(id_, slices)
+            if known is not None:
+                self._made[key] = known
+        return known
+
+    def _gathered(self, id_: PoolID, slices: list[ResourceSlice]) -> Pool | None:
         wanted, generation = slices[0].spec.pool.resource_slice_count, slices[0].spec.pool.generation
         if len(slices) == wanted:
             return self._built(id_, slices, slices)
@@ -198,10 +220,6 @@ def _compiled(selector: NodeSelector) -> CompiledNodeSelector:
         return compile_node_selector(selector).checked()
     except InputError as error:
         raise UndecidableError(f"a ResourceSlice has a node selector that the API server refuses: {error}") from None
-
-
-def _has_binding_conditions(pool: Pool) -> bool:
-    return any(one.device.binding_conditions for one in pool.devices)
 
 
 def _duplicate_device(slices: Iterable[ResourceSlice]) -> str:
