@@ -572,6 +572,18 @@ class DeviceClassNotFound(_Facts, frozen=True, kw_only=True):
     """Those that exist."""
 
 
+class DeviceSelectorFailed(_Facts, frozen=True, kw_only=True):
+    """A CEL expression cannot be evaluated on a device, which ends the attempt to schedule the pod."""
+
+    reason: ClassVar[str] = "device-selector-failed"
+    owner: str
+    """`class NAME` or `claim NAMESPACE/NAME`."""
+    expression: str
+    device: str
+    """`driver/pool/device`."""
+    error: str
+
+
 class DeviceClaimOutOfReach(_Facts, frozen=True, kw_only=True):
     """The claim is allocated, and the node cannot use its devices.
 
@@ -669,7 +681,9 @@ class DevicesToAllocate(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "devices-to-allocate"
     claim: str
     devices: tuple[str, ...]
-    """`request: driver/pool/device`."""
+    """`driver/pool/device`."""
+    requests: tuple[str, ...]
+    """By device, what it is for: `request`, or `request/alternative`."""
 
 
 # --- anything else
@@ -722,6 +736,7 @@ Finding = (
     | DeviceClaimBeingDeleted
     | DeviceClaimNotOwned
     | DeviceClassNotFound
+    | DeviceSelectorFailed
     | DeviceClaimOutOfReach
     | InsufficientDevices
     | DevicesToAllocate

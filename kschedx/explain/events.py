@@ -241,14 +241,28 @@ TEXTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"ResourceClaim unreserved for PodGroup",
     ),
     ("DynamicResources", "preemption-not-tried"): (r"not found",),
+    ("DynamicResources", "insufficient-devices"): (r"cannot allocate all claims",),
+    ("DynamicResources", "device-claim-out-of-reach"): (r"resourceclaim not available on the node",),
+    ("DynamicResources", "device-claim-not-found"): (r"could not find ResourceClaim \"(?P<subject>[^\"]+)\"",),
+    ("DynamicResources", "device-claim-being-deleted"): (r"resourceclaim \"(?P<subject>[^\"]+)\" is being deleted",),
+    ("DynamicResources", "device-claim-not-created"): (
+        r"pod \"(?P<subject>[^\"]+)\": ResourceClaim not created yet",
+        r"waiting for dynamic resource controller to create the resourceclaim \"(?P<subject>[^\"]+)\"",
+    ),
+    ("DynamicResources", "device-claim-not-owned"): (
+        r"ResourceClaim (?P<subject>\S+) was not created for Pod \S+ \(.*\)",
+    ),
+    ("DynamicResources", "device-class-not-found"): (r"request \S+: device class (?P<subject>\S+) does not exist",),
+    ("DynamicResources", "device-selector-failed"): (
+        r"(?:.* filter plugin: )?(?:class|claim) (?P<subject>\S+): selector #\d+: CEL (?:runtime|compile) error: .*",
+    ),
     ("DynamicResources", "plugin-message"): (
-        r"cannot allocate all claims",
         r"cannot schedule extended resource claim",
         r".*resource ?claim.*",
         r".*device class.*",
         r".*timed out trying to allocate devices.*",
         r".*invalid resource pools were encountered",
-        r"number of requested devices.*",
+        r".*number of requested devices.*",
         r".*CEL (?:runtime|compile) error.*",
     ),
     # gates, preemption, the cluster

@@ -11,6 +11,7 @@ from kschedx.findings import (
     DeviceClaimOutOfReach,
     DeviceClassNotFound,
     DeviceHolder,
+    DeviceSelectorFailed,
     DeviceShortage,
     DevicesToAllocate,
     InsufficientDevices,
@@ -62,6 +63,16 @@ def class_not_found(finding: DeviceClassNotFound) -> Words:
     )
 
 
+def selector_failed(finding: DeviceSelectorFailed) -> Words:
+    return Words(
+        headline=f"a selector of {finding.owner} fails on a device: {finding.error.splitlines()[0]}",
+        facts=(
+            Fact(label="selector", items=(finding.expression,)),
+            Fact(label="device", items=(finding.device,)),
+        ),
+    )
+
+
 # --- devices against nodes
 
 
@@ -90,14 +101,23 @@ def insufficient_devices(finding: InsufficientDevices) -> Words:
             facts=tuple(facts),
         )
     first = finding.shortages[0]
-    others = len(finding.shortages) - 1
-    more = f", and {count(others, 'other request')} {'lacks' if others == 1 else 'lack'} devices" if others else ""
+    requests = [_base(one) for one in finding.shortages]
+    options, others = requests.count(_base(first)), len(set(requests)) - 1
+    fares = "fares" if options == 2 else "fare"
+    more = f"; its {count(options - 1, 'alternative')} {fares} no better" if options > 1 else ""
+    if others:
+        more += f", and {count(others, 'other request')} {'lacks' if others == 1 else 'lack'} devices"
     several = len({one.claim for one in finding.shortages}) > 1
     facts = []
     for one in finding.shortages:
         request = f"{one.claim} {one.request}" if several else one.request
-        facts += _facts(one, f"{request}: " if others else "")
+        facts += _facts(one, f"{request}: " if len(finding.shortages) > 1 else "")
     return Words(headline=f"{_headline(first)}{more}", facts=tuple(facts), brief=_brief(first))
+
+
+def _base(short: DeviceShortage) -> tuple[str, str]:
+    """Alternatives are of one request."""
+    return short.claim, short.request.partition("/")[0]
 
 
 def _headline(short: DeviceShortage) -> str:
@@ -161,7 +181,8 @@ def _held(holder: DeviceHolder) -> str:
 
 
 def devices_to_allocate(finding: DevicesToAllocate) -> Words:
-    return Words(
-        headline=f"claim {finding.claim} would get {count(len(finding.devices), 'device')}",
-        facts=(Fact(label="devices", items=(listed(finding.devices, SHOWN),)),),
-    )
+    devices_of: dict[str, list[str]] = {}
+    for device, request in zip(finding.devices, finding.requests, strict=True):
+        devices_of.setdefault(request, []).append(device.partition("/")[2])
+    parts = [f"{listed(devices, SHOWN)} for {request}" for request, devices in devices_of.items()]
+    return Words(headline=f"claim {finding.claim} would get {listed(parts, SHOWN)}")

@@ -348,6 +348,18 @@ REASONS: Mapping[str, Reason] = {
         arises="A misspelled name, or a driver whose chart, which brings the class, is not installed.",
         fixes=("correct deviceClassName", "install the driver or create the DeviceClass"),
     ),
+    "device-selector-failed": Reason(
+        plugins=("DynamicResources",),
+        means="A CEL expression of a DeviceClass or ResourceClaim fails on a device; the pod is tried again and again.",
+        arises=(
+            "It reads an attribute that the device does not have, or compares values of different types. One such "
+            "device on one node is enough."
+        ),
+        fixes=(
+            "ask for what there is: has(...), or .?name.orValue(...)",
+            "ask for the driver first, with device.driver == 'NAME' &&",
+        ),
+    ),
     "device-claim-out-of-reach": Reason(
         plugins=("DynamicResources",),
         means=(

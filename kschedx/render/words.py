@@ -24,6 +24,7 @@ from kschedx.findings import (
     DeviceClaimNotOwned,
     DeviceClaimOutOfReach,
     DeviceClassNotFound,
+    DeviceSelectorFailed,
     DevicesToAllocate,
     DiskConflict,
     DriverNotInstalled,
@@ -154,6 +155,8 @@ def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
             return device_words.claim_not_owned(finding)
         case DeviceClassNotFound():
             return device_words.class_not_found(finding)
+        case DeviceSelectorFailed():
+            return device_words.selector_failed(finding)
         case DeviceClaimOutOfReach():
             return device_words.claim_out_of_reach(finding)
         case InsufficientDevices():

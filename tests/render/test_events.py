@@ -125,3 +125,21 @@ def test_screens_keep_to_the_width(what: str, width: int) -> None:
 def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "insufficient-resource"'):
         reason_lines("insuficient-resource", 80)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("cannot allocate all claims", "insufficient-devices"),
+        ("resourceclaim not available on the node", "device-claim-out-of-reach"),
+        ('could not find ResourceClaim "prod/gpu"', "device-claim-not-found"),
+        ('resourceclaim "gpu" is being deleted', "device-claim-being-deleted"),
+        ('pod "prod/web": ResourceClaim not created yet', "device-claim-not-created"),
+        ("ResourceClaim prod/gpu was not created for Pod prod/web (Pod is not owner)", "device-claim-not-owned"),
+        ("request r0: device class ghost does not exist", "device-class-not-found"),
+        ("claim prod/gpu: selector #0: CEL runtime error: no such key: numa", "device-selector-failed"),
+        ("invalid resource pools were encountered", "plugin-message"),
+    ],
+)
+def test_what_is_said_about_devices(text: str, reason: str) -> None:
+    assert told(text) == [(None, "DynamicResources", reason)]

@@ -23,6 +23,7 @@ from kschedx.api.devices import (
 )
 from kschedx.api.types import Node
 from kschedx.errors import UndecidableError
+from kschedx.findings import DeviceSelectorFailed, Finding, PluginMessage
 from kschedx.plugins.dynamic_resources import capacity, cel
 from kschedx.plugins.dynamic_resources.allocated import AllocatedState
 from kschedx.plugins.dynamic_resources.constraints import Constraint, DistinctAttribute, MatchAttribute
@@ -39,6 +40,10 @@ _MOST_STEPS_OF_CYCLE = 1_000_000
 
 class FailureError(Exception):
     """Something is wrong with a claim or a class; `str()` is what kube-scheduler says."""
+
+    def __init__(self, text: str, finding: Finding | None = None) -> None:
+        super().__init__(text)
+        self.finding = finding or PluginMessage(text=text)
 
 
 class UnavailableError(Exception):
@@ -300,10 +305,12 @@ class Search:
             expression = each.cel.expression if each.cel is not None else ""
             try:
                 matches = selector(expression, self._features.cel).matches(one.device, one.id[0])
-            except cel.CompileError as error:
-                raise FailureError(f"{whose}: selector #{position}: CEL compile error: {error}") from None
-            except cel.EvaluationError as error:
-                raise FailureError(f"{whose}: selector #{position}: CEL runtime error: {error}") from None
+            except (cel.CompileError, cel.EvaluationError) as error:
+                kind = "compile" if isinstance(error, cel.CompileError) else "runtime"
+                failed = DeviceSelectorFailed(
+                    owner=whose, expression=expression, device="/".join(one.id), error=str(error)
+                )
+                raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}", failed) from None
             except UndecidableError as error:
                 raise UndecidableError(f"{whose}: selector #{position}: {error}") from None
             if not matches:

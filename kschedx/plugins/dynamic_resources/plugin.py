@@ -154,7 +154,7 @@ class DynamicResources(
         except RefusalError as refusal:
             return PreFilterResult(status=refusal.status)
         except FailureError as failure:
-            return PreFilterResult(status=_error(str(failure)))
+            return PreFilterResult(status=_failed(failure))
         if not prepared.all:
             return PRE_FILTER_SKIP
         state[STATE] = prepared
@@ -257,7 +257,7 @@ class DynamicResources(
             try:
                 answer = self._asked(state, pod, nodes, row)
             except FailureError as failure:
-                answer = _OnNode(status=_error(str(failure)))
+                answer = _OnNode(status=_failed(failure))
             except UnavailableError as unavailable:
                 answer = _OnNode(status=_told(str(unavailable)))
             except UndecidableError as unknown:
@@ -427,7 +427,9 @@ class DynamicResources(
         return Status(
             findings=tuple(
                 DevicesToAllocate(
-                    claim=claim.key, devices=tuple(f"{pick.request}: {'/'.join(pick.device.id)}" for pick in picks)
+                    claim=claim.key,
+                    devices=tuple("/".join(pick.device.id) for pick in picks),
+                    requests=tuple(pick.request for pick in picks),
                 )
                 for claim, picks in zip(new, answer.result, strict=True)
             )
@@ -438,8 +440,8 @@ def _told(text: str) -> Status:
     return unschedulable(text, PluginMessage(text=text))
 
 
-def _error(text: str) -> Status:
-    return Status(code=Code.ERROR, reasons=(text,), findings=(PluginMessage(text=text),))
+def _failed(failure: FailureError) -> Status:
+    return Status(code=Code.ERROR, reasons=(str(failure),), findings=(failure.finding,))
 
 
 def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector | None:

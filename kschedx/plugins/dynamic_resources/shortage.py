@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from kschedx.api.devices import AllocationMode, DeviceAttribute, DeviceSelector, ResourceClaim
 from kschedx.api.quantity import Unit, format_quantity, parse_quantity
 from kschedx.api.types import Node
-from kschedx.findings import CounterShortage, DeviceHolder, DeviceShortage, Finding, InsufficientDevices, PluginMessage
+from kschedx.findings import CounterShortage, DeviceHolder, DeviceShortage, Finding, InsufficientDevices
 from kschedx.plugins.dynamic_resources.allocator import Allocator, FailureError, Search
 from kschedx.plugins.dynamic_resources.claims import consumers
 from kschedx.plugins.dynamic_resources.counters import drawn
@@ -35,7 +35,7 @@ def shortage(
             for one in _of_request(search, allocator, devices, claim, (index, position), options)
         ]
     except FailureError as failure:
-        return (PluginMessage(text=str(failure)),)
+        return (failure.finding,)
     return (
         InsufficientDevices(
             shortages=tuple(found),

@@ -1,0 +1,56 @@
+"""Pods whose deletion would free devices: told only where that was tried and helps."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.explain.fixes.model import Certainty
+from tests.builders import Manifest, node, pod
+from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
+
+GPUS = resource_slice("a", *(device(f"gpu-{at}", root=at // 2) for at in range(4)))
+SAME_ROOT: list[Manifest] = [{"matchAttribute": f"{DRIVER}/root"}]
+
+
+def held(name: str, *devices: str, priority: int = 0) -> list[Manifest]:
+    """A pod, and the claim of its own with devices."""
+    uses = [{"name": "gpu", "resourceClaimName": name}]
+    return [
+        pod(name, on="a", resourceClaims=uses, priority=priority),
+        allocated(name, "a", *devices, reserved_for=[name]),
+    ]
+
+
+def titles(*objects: Manifest, certainty: Certainty = Certainty.VERIFIED) -> list[str]:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), *objects])
+    fixes = kschedx.explain(snapshot, "default/me").fixes
+    return [fix.title for fix in fixes if fix.certainty is certainty]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pods", "expected"),
+    [
+        (
+            claim("mine", request(count=2)),
+            held("one", "gpu-0", "gpu-1", "gpu-2"),
+            ["delete default/one (priority 0) on a"],
+        ),
+        (claim("mine", request(count=4)), [*held("one", "gpu-0"), *held("two", "gpu-1")], None),
+        # nobody gives up a pod of higher priority
+        (claim("mine", request(count=4)), held("one", "gpu-0", priority=5), []),
+        # more than there are
+        (claim("mine", request(count=5)), held("one", "gpu-0"), []),
+    ],
+)
+def test_pods_that_have_devices(wanted: Manifest, pods: list[Manifest], expected: list[str] | None) -> None:
+    both = ["delete default/one (priority 0) and default/two (priority 0) on a"]
+    assert titles(wanted, *pods) == (both if expected is None else expected)
+
+
+def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
+    wanted = claim("mine", request(count=2), constraints=SAME_ROOT)
+    busy = [*held("one", "gpu-0", "gpu-1"), *held("two", "gpu-2")]
+    assert titles(wanted, *busy) == [f"delete default/{name} (priority 0) on a" for name in ("two", "one")]
+    apart = [*held("one", "gpu-0"), *held("two", "gpu-2"), *held("other", "gpu-3", priority=9)]
+    assert titles(wanted, *apart) == ["delete default/one (priority 0) on a"]
