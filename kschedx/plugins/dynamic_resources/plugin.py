@@ -244,7 +244,7 @@ class DynamicResources(
     def _wanted(self, state: _State, pod: Pod, node: Node) -> list[ResourceClaim]:
         """The claims that need devices of the node."""
         wanted = [one.claim for one in state.claims if one.claim.status.allocation is None]
-        if state.extended is not None:
+        if state.extended is not None and state.extended.status.allocation is None:
             class_of = self._devices_for(state, node) or {}
             wanted.append(extended_resources.claim_for(state.extended, pod, class_of))
         return wanted
