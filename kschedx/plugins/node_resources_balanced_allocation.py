@@ -12,8 +12,7 @@ from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
 from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status
-from kschedx.plugins.dynamic_resources.totals import scored_devices
-from kschedx.plugins.resource_allocation import Allocation, scored_options, scored_request
+from kschedx.plugins.resource_allocation import Allocation, scored_devices, scored_options, scored_request
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 

@@ -28,13 +28,13 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.plugins.dynamic_resources.totals import scored_devices
 from kschedx.plugins.resource_allocation import (
     Allocation,
     amounts,
     least_allocated,
     most_allocated,
     requested_to_capacity_ratio,
+    scored_devices,
     scored_options,
     scored_request,
 )

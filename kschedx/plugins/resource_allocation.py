@@ -9,12 +9,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_scalar_resource
+from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_extended_resource, is_scalar_resource
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
-from kschedx.framework.interface import MAX_NODE_SCORE
+from kschedx.framework.interface import MAX_NODE_SCORE, Handle
 from kschedx.plugins.shape_score import shape_score
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.devices import IMPLICIT_PREFIX
 from kschedx.snapshot.nodes import NodeTable
 
 
@@ -33,6 +34,20 @@ def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
 
 DeviceTotals = Callable[[NodeTable, str], tuple[IntArray, IntArray] | None]
 """(node,) devices for an extended resource, and those of them that are taken; None where it is no matter of devices."""
+
+
+def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[IntArray, IntArray] | None:
+    """`DeviceTotals` of a handle's cluster."""
+    release, devices = handle.release, handle.snapshot.devices
+    if not release.enabled("DRAExtendedResource") or not release.behaviour.devices_are_scored:
+        return None
+    name = devices.class_of_resource.get(resource)
+    if name is None or not (is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)):
+        return None
+    # few configurations score such a resource, and there is much to load
+    from kschedx.plugins.dynamic_resources.totals import device_totals
+
+    return device_totals(handle, nodes, devices.classes[name])
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """DynamicResources (pkg/scheduler/framework/plugins/dynamicresources): claims get devices, or have them already.
 
-`plugin` asks `claims` what the pod claims and `allocator` whether a node can give it; a module per subject below them.
+`plugin` asks `decision` about pods that use devices: that asks `claims` what the pod claims and `allocator` whether a
+node can give it. A module per subject below them.
 """
 
 from kschedx.plugins.dynamic_resources.plugin import DynamicResources

@@ -11,7 +11,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.api.devices import Device, DeviceClass, ResourceSlice
-from kschedx.api.resources import is_extended_resource
 from kschedx.api.types import Node
 from kschedx.framework.interface import Handle
 from kschedx.plugins.dynamic_resources import cel
@@ -20,22 +19,16 @@ from kschedx.plugins.dynamic_resources.features import Features, published
 from kschedx.plugins.dynamic_resources.pools import device_id, device_reaches, reaches
 from kschedx.plugins.dynamic_resources.selectors import selector
 from kschedx.snapshot.columns import IntArray
-from kschedx.snapshot.devices import IMPLICIT_PREFIX
 from kschedx.snapshot.nodes import NodeTable
 
 
-def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[IntArray, IntArray] | None:
-    """(node,) devices and taken devices; None where no DeviceClass stands for the resource."""
+def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -> tuple[IntArray, IntArray]:
+    """(node,) devices of a class, and taken devices of it."""
     devices = handle.snapshot.devices
-    if not handle.release.enabled("DRAExtendedResource") or not handle.release.behaviour.devices_are_scored:
-        return None
-    name = devices.class_of_resource.get(resource)
-    if name is None or not (is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)):
-        return None
     features = Features.of(handle.release)
-    slices, device_class = published(devices, features), devices.classes[name]
+    found = published(devices, features)
     allocated = allocated_state(devices, shares=features.consumable_capacity)
-    counts = [_of_node(nodes.node(row), slices, device_class, allocated, features.cel) for row in range(len(nodes))]
+    counts = [_of_node(nodes.node(row), found, device_class, allocated, features.cel) for row in range(len(nodes))]
     table = np.array(counts, dtype=np.int64).reshape(len(nodes), 2)
     return table[:, 0], table[:, 1]
 
