@@ -22,7 +22,6 @@ from tests.admission.test_recorded_admission import admitted
 from tests.builders import Manifest
 from tests.command import ROOT
 from tests.conformance.decisions import Case, cases
-from tests.conformance.test_recorded_decisions import claims_devices
 from tests.golden.stories import STORIES, Story
 from tests.laws.clusters import TARGET, Cluster, clusters
 
@@ -126,9 +125,7 @@ def new_configuration(anonymous: Anonymous, value: Any) -> Any:
             return value
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in cases() if not claims_devices(case)][::6], ids=lambda case: case.name
-)
+@pytest.mark.parametrize("case", cases()[::6], ids=lambda case: case.name)
 def test_a_recorded_decision_stays_the_same(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]
     config, gates = case.record["config"], case.record.get("featureGates")

@@ -32,6 +32,7 @@ class Book:
 
     def __init__(self, seen: Collected) -> None:
         self._values: dict[tuple[str, str], str] = {}
+        self._kept = frozenset(seen.kept)
         names = dict(seen.names)
         for key, texts in seen.values.items():
             for text in texts:
@@ -41,7 +42,7 @@ class Book:
                     names[text] = min(names.get(text, LABEL_VALUE), LABEL_VALUE)
         words = {word for text in names for word in WORD.findall(text)}
         words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
-        kept = words & (VOCABULARY | seen.ordinals)
+        kept = words & (VOCABULARY | seen.ordinals | seen.kept)
         self._tokens = tokens(words - kept, kept)
         self._names = {text: self._by_words(text) for text in names}
         self._long = self._shortened(names)
@@ -90,6 +91,12 @@ class Book:
 
     def ordinal(self, number: int) -> None:
         pass
+
+    def keep(self, text: str) -> None:
+        pass
+
+    def is_kept(self, text: str) -> bool:
+        return self._kept.issuperset(WORD.findall(text))
 
     def uid(self, text: str) -> str:
         return self._uids[text]

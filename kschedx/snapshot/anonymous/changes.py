@@ -39,6 +39,12 @@ class Names(Protocol):
         """A name with this number behind it will be made from another one."""
         ...
 
+    def keep(self, text: str) -> None:
+        """Every word of the text stays, wherever it is."""
+        ...
+
+    def is_kept(self, text: str) -> bool: ...
+
     def uid(self, text: str) -> str: ...
 
     def ip(self, text: str) -> str: ...
@@ -181,6 +187,18 @@ def amounts(value: object, names: Names) -> object:
     if not is_map(value):
         return None
     return {resource(key, names): quantity(amount, names) for key, amount in value.items()}
+
+
+def by_name(change: Change) -> Change:
+    """Qualified names to records."""
+
+    def changed(value: object, names: Names) -> object:
+        if not is_map(value):
+            return None
+        found = {resource(key, names): change(item, names) for key, item in value.items()}
+        return {key: item for key, item in found.items() if item is not None}
+
+    return changed
 
 
 def times(value: object, names: Names) -> object:

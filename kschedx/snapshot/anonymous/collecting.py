@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from kschedx.snapshot.anonymous.changes import DNS_SUBDOMAIN
+from kschedx.snapshot.anonymous.vocabulary import WORD
 
 
 class Collected:
@@ -17,6 +18,8 @@ class Collected:
         """Label or taint to its values."""
         self.compared_keys: set[str] = set()
         self.ordinals: set[str] = set()
+        self.kept: set[str] = set()
+        """Words that stay."""
         self.uids: set[str] = set()
         self.ips: set[str] = set()
         self.messages: set[str] = set()
@@ -36,6 +39,12 @@ class Collected:
 
     def ordinal(self, number: int) -> None:
         self.ordinals.add(str(number))
+
+    def keep(self, text: str) -> None:
+        self.kept.update(WORD.findall(text))
+
+    def is_kept(self, text: str) -> bool:
+        return False
 
     def uid(self, text: str) -> str:
         self.uids.add(text)

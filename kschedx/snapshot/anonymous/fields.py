@@ -11,10 +11,11 @@ from typing import Any
 
 from msgspec import Struct, inspect
 
-from kschedx.api import optional_admission, selectors, storage, types
+from kschedx.api import devices, optional_admission, selectors, storage, types
 from kschedx.api.workloads import REVISION, TEMPLATE_PATHS
 from kschedx.snapshot import events
 from kschedx.snapshot.anonymous import changes
+from kschedx.snapshot.anonymous import devices as device_texts
 from kschedx.snapshot.anonymous.changes import Change, Json, Names, Record
 from kschedx.snapshot.build import TYPED
 from kschedx.snapshot.kinds import GROUPS
@@ -46,9 +47,16 @@ BY_FIELD: Mapping[str, Change] = {
     "disrupted_pods": changes.times,
     "extended_resource_name": changes.text(changes.resource),
     "kubelet_version": changes.text(changes.version),
+    "attributes": device_texts.attributes,
+    "expression": changes.text(device_texts.expression),
+    "match_attribute": _key,
+    "distinct_attribute": _key,
+    "capacity_key": _key,
+    "share_id": _uid,
     # times
     "creation_timestamp": _time,
     "deletion_timestamp": _time,
+    "allocation_timestamp": _time,
     "start_time": _time,
     "event_time": _time,
     "last_timestamp": _time,
@@ -89,6 +97,8 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Change]], Change]] = {
     selectors.NodeSelectorRequirement: changes.requirement,
     storage.TopologySelectorLabelRequirement: changes.requirement,
     types.PodCondition: changes.condition,
+    devices.DeviceTaint: changes.requirement,
+    devices.DeviceToleration: changes.requirement,
 }
 """The records of which one field says how to read another."""
 
@@ -113,6 +123,8 @@ def _of_type(kind: inspect.Type) -> Change:
             return changes.labels
         case inspect.DictType(value_type=inspect.UnionType()):
             return changes.amounts
+        case inspect.DictType(value_type=inspect.StructType() as item):
+            return changes.by_name(_of_type(item))
         case inspect.StrType():
             return changes.name()
         case inspect.UnionType(types=parts):
@@ -144,6 +156,7 @@ _TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.
 ANNOTATIONS: Mapping[str, Change] = {
     types.AVOID_PODS: changes.encoded(Record(_of_record(_Avoided))),
     REVISION: changes.text(changes.revision),
+    devices.EXTENDED_RESOURCE_CLAIM: changes.name(),
     storage.BETA_STORAGE_CLASS: changes.name(),
     storage.BIND_COMPLETED: changes.name(),
     storage.SELECTED_NODE: changes.name(),

@@ -78,6 +78,16 @@ RestartAllContainersOnContainerExits UserNamespacesHostNetworkSupport
 """
 """Of fields that take one of a few: operators, effects, phases, conditions, features that kube-scheduler knows."""
 
+_DEVICES = """
+device driver attributes capacity allowMultipleAllocations has in true false null cel bind dyn type optional of none
+all exists exists_one map filter orValue or hasValue value optMap quantity isQuantity sign isInteger asInteger
+asApproximateFloat isGreaterThan isLessThan compareTo add sub semver isSemver major minor patch includes sum min max
+isSorted sets contains equivalent intersects int uint double bool string bytes list duration timestamp
+All ExactCount FromClass FromClaim pods podgroups resource.kubernetes.io resource.k8s.io v1beta2 v1alpha3 deviceclass
+claim container request extended resources
+"""
+"""Of CEL, and of what kube-scheduler names itself."""
+
 _KINDS = """
 Pod Node ReplicaSet ReplicationController StatefulSet DaemonSet Deployment Job CronJob PersistentVolumeClaim PodGroup
 v1 v1beta1 apps/v1 batch/v1 policy/v1 scheduling.k8s.io
@@ -95,14 +105,21 @@ available persistent volumes to bind. did not have enough free storage. unavaila
 non-existent pv(s). pod has unbound immediate PersistentVolumeClaims (repeated times). PersistentVolumeClaim is not
 bound. persistentvolumeclaim persistentvolume not found. waiting for ephemeral volume controller to create the. is
 being deleted. PVC was not created for (pod is not owner). had no available volume zone. had no pv name and
-storageClass storageclass name. with the access mode already in-use by another using same. exceed max volume count. CSI
-driver is not installed on. no new claims to deallocate. still not schedulable. cannot allocate all claims. waiting for
-scheduling gates. preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No
-preemption victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had
+storageClass storageclass name. with the access mode already in-use by another using same. exceed max volume count.
+CSI driver is not installed on. no new claims to deallocate. still not schedulable. cannot allocate all claims.
+waiting for scheduling gates. could not find ResourceClaim. ResourceClaim not created yet; neither nor is the owner.
+request device class does not exist; unknown unsupported request type. resourceclaim not available on the node. cannot
+schedule extended resource claim, cannot fit resource. invalid resource pools were encountered. selector CEL runtime
+compile error: no such key; compilation failed: ERROR input undeclared reference to in container found no matching
+overload for applied attribute unsupported value. division by zero, integer overflow. cannot add device because a
+claim constraint would not be satisfied. number of requested devices exceeds the claim limit. asks for all devices but
+resource pool is currently being updated. deallocation deletion of ResourceClaim completed, unreserved for PodGroup.
+preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No preemption
+victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had
 """
 """kube-scheduler's texts are replaced word by word too: what is not a name in them must stay."""
 
 VOCABULARY: frozenset[str] = frozenset(
-    WORD.findall(" ".join((_LABELS, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _KINDS, _MESSAGES)))
+    WORD.findall(" ".join((_LABELS, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _DEVICES, _KINDS, _MESSAGES)))
 ) | frozenset("0123456789")
 """Numbers of one digit tell nothing, and a StatefulSet's first pod is number 0."""

@@ -1,0 +1,45 @@
+"""Device selectors and attributes in an anonymized cluster: nothing tells whose they are, and all still match."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import kschedx
+from kschedx.snapshot.anonymous import anonymize
+from tests.builders import node, pod
+from tests.device_builders import claim, device, device_class, request, resource_slice
+
+OWN = 'device.attributes["gpu.acme.internal"]'
+
+
+@pytest.mark.parametrize(
+    ("expression", "stays"),
+    [
+        (f"{OWN}.productName == 'Acme Falcon 9'", False),
+        (f"{OWN}.productName in ['Acme Falcon 9', 'other'] && {OWN}.slot == 3", False),
+        (f"device.driver == 'gpu.acme.internal' && {OWN}.revision.isGreaterThan(semver('1.2.0'))", False),
+        ('device.capacity["gpu.acme.internal"].memory.compareTo(quantity("40Gi")) >= 0', False),
+        (f"cel.bind(own, {OWN}, own.slot == 3 && has(own.productName))", False),
+        (f"{OWN}.productName.startsWith('Acme Fal')", True),
+        (f"{OWN}.productName.matches('Falcon [0-9]$')", True),
+    ],
+)
+def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> None:
+    gpu = device("falcon-0", memory="80Gi", productName="Acme Falcon 9", slot=3, revision={"version": "1.3.0"})
+    objects = [
+        node("falcon-host"),
+        pod(
+            "me", containers=[{"name": "main", "image": "x"}], resourceClaims=[{"name": "g", "resourceClaimName": "c"}]
+        ),
+        claim("c", request(select=[expression])),
+        device_class(),
+        resource_slice("falcon-host", gpu, driver="gpu.acme.internal"),
+    ]
+    new = anonymize(objects)
+    pods = [item for item in new if item["kind"] == "Pod"]
+    name = pods[0]["metadata"]["name"]  # type: ignore[index]
+    assert kschedx.explain(kschedx.Snapshot.from_objects(new), f"default/{name}").outcome == "Scheduled"
+    assert ("Falcon" in json.dumps(new)) == stays
+    assert "falcon-host" not in json.dumps(new)
