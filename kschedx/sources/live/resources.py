@@ -38,7 +38,7 @@ _OF_DEVICES = ("v1", "v1beta2", "v1beta1")
 
 CLUSTER_SCOPED = frozenset({
     "Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver",
-    "VolumeAttachment", "RuntimeClass", "DeviceClass",
+    "VolumeAttachment", "RuntimeClass", "DeviceClass", "ResourceSlice", "DeviceTaintRule",
 })  # fmt: skip
 """The kinds that are in no namespace."""
 
