@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -177,3 +178,10 @@ def test_an_attribute_that_is_no_unicode() -> None:
 
 def _broken() -> Device:
     return Device(name="d", attributes={"model": DeviceAttribute(string="\ud800")})
+
+
+def test_without_the_library_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    other = Features(consumable_capacity=False, list_attributes=True)  # environments are made once for each
+    with pytest.raises(UndecidableError, match="device selectors need the package cel-expr-python"):
+        Selector("true", other)

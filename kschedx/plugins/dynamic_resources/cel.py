@@ -290,7 +290,10 @@ _FUNCTIONS = (
 @lru_cache(maxsize=8)
 def _environments(features: Features) -> tuple[cel.Env, cel.Env]:
     """The one that checks, and the one that evaluates."""
-    from cel_expr_python import cel
+    try:
+        from cel_expr_python import cel
+    except ImportError as error:
+        raise UndecidableError(f"device selectors need the package cel-expr-python: {error}") from None
 
     kinds = cel.Type
     attribute = kinds.DYN if features.list_attributes else kinds("google.protobuf.Any")
