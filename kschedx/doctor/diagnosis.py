@@ -194,7 +194,7 @@ def _is_time(text: str) -> bool:
 
 # --- how to complete it
 
-_SERVED_LATELY = frozenset({"PodGroup", "DeviceClass", "ResourceClaim", "ResourceSlice"})
+_SERVED_LATELY = frozenset({"PodGroup", "DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule"})
 """`kubectl get` asks for nothing at all where the API server does not know one of the kinds."""
 _GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
 ADDED, ANEW = "missing.yaml", "cluster.yaml"

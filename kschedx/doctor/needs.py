@@ -27,6 +27,7 @@ PLUGINS: Mapping[str, tuple[str, ...]] = {
     "DeviceClass": ("DynamicResources",),
     "ResourceClaim": ("DynamicResources",),
     "ResourceSlice": ("DynamicResources",),
+    "DeviceTaintRule": ("DynamicResources",),
 }
 """The plugins that read a kind, those first whose verdict depends on it most."""
 
@@ -36,8 +37,6 @@ _OTHERS: Mapping[str, str] = {
     "PriorityClass": "the priority of a manifest that names a class, or none",
     "LimitRange": "what a manifest's containers ask for that do not say so",
     "RuntimeClass": "what a manifest's runtime class adds to its pods",
-    "ResourceClaim": "which devices a pod asks for",
-    "ResourceSlice": "which devices the nodes have",
 }
 """What every answer reads, and what is read only to admit a manifest."""
 
