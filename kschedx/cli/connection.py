@@ -115,6 +115,20 @@ def read_cluster(
         progress.end()
 
 
+def read_cluster_to_decide(paths: Sequence[str] | None, connection: Connection, *, check: bool = False) -> Reached:
+    """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
+    from kschedx.errors import InputError, Place
+    from kschedx.explain.missing import require_nodes_and_pods
+
+    reached = read_cluster(paths, connection, check=check)
+    found = reached.snapshot
+    require_nodes_and_pods(found)
+    if not found.cluster.nodes:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.source.kinds.items())) or "nothing"
+        raise InputError("a cluster without nodes", place=Place(source=found.source.text), hint=f"it holds {kinds}")
+    return reached
+
+
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     """The server, what to call it, and the namespace that is meant where none is named. Raises `InputError`."""
     from kschedx.sources.live.client import ApiServer

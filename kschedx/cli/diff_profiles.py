@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from kschedx.cli import completion
+from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ A and B are profiles: names that `kschedx profiles` lists, or files. With --kube
 for the default) is compared with itself under two releases. TARGET is what `kschedx why` takes; --all-pending, --all
 and -l compare many pods, each as if it were scheduled now. Without any of them, only the configurations are compared.
 
-Exit codes: 0 the same, 1 different, 2 usage or input error. Where pods are compared, the code is about them.
+Exit codes: 0 the same, 1 different, 2 usage or input error, 3 kschedx cannot decide about a pod, and no other differs.
+Where pods are compared, the code is about them.
 """
 
 
@@ -42,7 +43,12 @@ def diff_profiles(
     ] = None,
     snapshot: Annotated[
         list[str] | None,
-        typer.Option("--snapshot", "-s", metavar="PATH", help="The cluster: a file, a folder, or -. Repeatable."),
+        typer.Option(
+            "--snapshot",
+            "-s",
+            metavar="PATH",
+            help="The cluster: a file, a folder, or -. Repeatable.  [default: the cluster that kubectl would talk to]",
+        ),
     ] = None,
     namespace: Annotated[
         str | None,
@@ -71,6 +77,14 @@ def diff_profiles(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
     ] = None,
+    kubeconfig: connection.KubeconfigOption = None,
+    context: connection.ContextOption = None,
+    cluster: connection.ClusterOption = None,
+    user: connection.UserOption = None,
+    as_user: connection.AsOption = None,
+    as_group: connection.AsGroupOption = None,
+    request_timeout: connection.TimeoutOption = None,
+    insecure_skip_tls_verify: connection.InsecureOption = False,
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.api.label_query import parse_label_query
@@ -78,25 +92,38 @@ def diff_profiles(
     from kschedx.explain.comparing import Pair
     from kschedx.explain.profile_changes import changes
 
+    where = connection.Connection(
+        kubeconfig=kubeconfig,
+        context=context,
+        cluster=cluster,
+        user=user,
+        as_user=as_user,
+        as_groups=tuple(as_group or ()),
+        request_timeout=request_timeout,
+        insecure=insecure_skip_tls_verify,
+    )
     many = all_pending or all_running or selector is not None
     profiles, target = _profiles_and_target(
-        arguments or [], is_range=".." in (kube_version or ""), has_target=bool(snapshot) and not many and pod is None
+        arguments or [],
+        is_range=".." in (kube_version or ""),
+        names_cluster=bool(snapshot or where.given),
+        may_have_target=not many and pod is None,
     )
-    if pod is not None and not target:
-        target, many = pod, False
-    if (many or target) and not snapshot:
-        raise InputError("no cluster to look at", hint="name one with --snapshot: a file, a folder, or -")
-    if many and target:
-        raise InputError(f'found both TARGET "{target}" and a choice of many pods', hint="leave one of them out")
-    cluster = _load(snapshot, check=not ignore_orphans) if snapshot and (many or target) else None
-    before, after = _setups(profiles, kube_version, feature_gate or [], cluster)
+    if pod is not None:
+        if many:
+            raise InputError("--pod is about one pod, and --all, --all-pending and -l about many", hint="leave one out")
+        target = pod
+    named = _named(profiles, kube_version)
+    reached = connection.read_cluster_to_decide(snapshot, where, check=not ignore_orphans) if many or target else None
+    before, after = _setups(named, feature_gate or [], reached.snapshot if reached else None)
     found = changes(before, after)
-    if cluster is None:
+    if reached is None:
         _print(before, after, found, None, output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
-    pair = Pair(cluster, before, after)
+    pair = Pair(reached.snapshot, before, after)
     if target:
-        return _one(pair, found, target, namespace, output, in_detail=pod is not None)
+        pods = _pods(pair, target, namespace, reached.namespace)
+        return _one(pair, found, pods, output, in_detail=pod is not None)
     rows, left_out = pair.choose(
         namespace=namespace,
         labels=None if selector is None else parse_label_query(selector),
@@ -109,32 +136,43 @@ def diff_profiles(
     _print(before, after, found, summary, output)
     if summary.differences:
         return ExitCode.UNSCHEDULABLE
-    return ExitCode.USAGE if summary.undecided else ExitCode.SCHEDULABLE
+    return ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE
 
 
-def _profiles_and_target(arguments: Sequence[str], *, is_range: bool, has_target: bool) -> tuple[list[str], str]:
-    """A range of releases needs no second profile. A target comes last."""
+def _profiles_and_target(
+    arguments: Sequence[str], *, is_range: bool, names_cluster: bool, may_have_target: bool
+) -> tuple[list[str], str]:
+    """A range of releases needs no second profile. A target comes last.
+
+    Beside a range, a single argument is the profile, unless it reads as a target, or a cluster is named for it.
+    """
+    from kschedx.cli.target import referred_kind
     from kschedx.errors import InputError
 
     names = list(arguments)
-    target = names.pop() if has_target and len(names) > (0 if is_range else 2) else ""
+    most = 1 if is_range else 2
+    is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
+    target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
     allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
-    if len(names) > (1 if is_range else 2) or (not is_range and len(names) < 2):
+    if len(names) > most or (not is_range and len(names) < most):
         hint = "--all, --all-pending, -l or TARGET say which pods; one profile goes with --kube-version OLD..NEW"
         raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
     return names, target
 
 
-def _setups(
-    profiles: Sequence[str], kube_version: str | None, feature_gate: list[str], cluster: Snapshot | None
-) -> tuple[Setup, Setup]:
-    """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
-    from kschedx.cli.named_profiles import DEFAULT, version_of
-    from kschedx.cli.why import feature_gates
-    from kschedx.errors import ConfigError
-    from kschedx.explain.which_release import release_to_emulate
+class _Named(NamedTuple):
+    """One of the two profiles, before it is known for which release."""
 
-    gates = feature_gates(feature_gate)
+    name: str
+    config: Mapping[str, object] | None
+    version: str | None
+    """The release that is asked for, else the one that the profile is made for."""
+
+
+def _named(profiles: Sequence[str], kube_version: str | None) -> tuple[_Named, _Named]:
+    from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
+    from kschedx.errors import ConfigError
+
     old, dots, new = (kube_version or "").partition("..")
     if dots and not (old and new):
         raise ConfigError(f'--kube-version: found "{kube_version}", allowed is VERSION or OLD..NEW')
@@ -142,41 +180,38 @@ def _setups(
     if dots:
         names = [names[0], names[0]]
     versions = (old or None, new or None) if dots else (kube_version, kube_version)
-    own = None if cluster is None else release_to_emulate(cluster, None)
     first, second = (
-        _setup(name, version or version_of(name) or own, gates) for name, version in zip(names, versions, strict=True)
+        _Named(name, configuration(name), version or version_of(name))
+        for name, version in zip(names, versions, strict=True)
     )
     return first, second
 
 
-def _setup(name: str, version: str | None, gates: dict[str, bool]) -> Setup:
-    from kschedx.cli.named_profiles import configuration, placed
+def _setups(named: Iterable[_Named], feature_gate: list[str], cluster: Snapshot | None) -> tuple[Setup, Setup]:
+    """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
+    from kschedx.cli.named_profiles import placed
+    from kschedx.cli.why import feature_gates
     from kschedx.explain.comparing import Setup
+    from kschedx.explain.which_release import release_to_emulate
 
-    config = configuration(name)
-    with placed(name):
-        return Setup.of(name, config, version, gates)
+    gates = feature_gates(feature_gate)
+    own = None if cluster is None else release_to_emulate(cluster, None)
 
+    def setup(one: _Named) -> Setup:
+        with placed(one.name):
+            return Setup.of(one.name, one.config, one.version or own, gates)
 
-def _load(paths: list[str], *, check: bool) -> Snapshot:
-    from kschedx.errors import InputError, Place
-    from kschedx.loading import load
-
-    cluster = load(paths, check=check)
-    if not cluster.cluster.nodes:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(cluster.source.kinds.items()))
-        raise InputError("a cluster without nodes", place=Place(source=cluster.source.text), hint=f"it holds {kinds}")
-    return cluster
+    first, second = map(setup, named)
+    return first, second
 
 
 def _one(
-    pair: Pair, found: tuple[Change, ...], target: str, namespace: str | None, output: Output | None, *, in_detail: bool
+    pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], output: Output | None, *, in_detail: bool
 ) -> int:
-    """A single pod; `in_detail` tells its two stories side by side."""
+    """A single pod, as it is on either side; `in_detail` tells its two stories side by side."""
     from kschedx.explain.comparison import Summary, compare
 
-    first, second = _pods(pair, target, namespace)
-    stories = pair.stories(first, second)
+    stories = pair.stories(*pods)
     difference = compare(*stories)
     if in_detail and output in (None, Output.WIDE):
         from kschedx.render.story_difference import print_stories
@@ -188,7 +223,7 @@ def _one(
     return ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE
 
 
-def _pods(pair: Pair, target: str, namespace: str | None) -> tuple[Pod, Pod]:
+def _pods(pair: Pair, target: str, namespace: str | None, default_namespace: str) -> tuple[Pod, Pod]:
     """The pod on both sides; a manifest is admitted by the API server of each release."""
     from kschedx.api.types import Pod
     from kschedx.cli.target import find_target
@@ -197,7 +232,13 @@ def _pods(pair: Pair, target: str, namespace: str | None) -> tuple[Pod, Pod]:
 
     snapshot = pair.snapshot
     release = pair.after.release
-    found = find_target(snapshot, target, namespace, check=lambda manifest: admitted_pod(snapshot, manifest, release))
+    found = find_target(
+        snapshot,
+        target,
+        namespace,
+        check=lambda manifest: admitted_pod(snapshot, manifest, release),
+        default_namespace=default_namespace,
+    )
     if isinstance(found, Pod):
         first = second = found
     else:

@@ -11,7 +11,7 @@ from kschedx.api.types import Pod
 from kschedx.api.workloads import SHORT_NAMES, TEMPLATE_PATHS, newest_replica_set, pod_from_workload
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.missing import refuse
-from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.snapshot import Missing, Snapshot
 
 Manifest = dict[str, object]
 
@@ -31,13 +31,20 @@ def find_target(
     `check` raises `InputError` for a manifest that the API server would refuse; its place in the file is added here.
     Raises `InputError` for what does not exist, with the nearest name.
     """
-    kind_text, slash, name = target.partition("/")
-    kind = SHORT_NAMES.get(kind_text.lower().partition(".")[0]) if slash else None
-    if kind and "/" not in name and not Path(target).exists():
-        return _named(snapshot, kind, name, namespace or default_namespace)
+    kind = referred_kind(target)
+    if kind is not None:
+        return _named(snapshot, kind, target.partition("/")[2], namespace or default_namespace)
     if target != "-" and not Path(target).exists() and not target.endswith((".yaml", ".yml", ".json")):
         return _by_bare_name(snapshot, target, namespace or default_namespace)
     return _from_file(snapshot, target, namespace, check, default_namespace)
+
+
+def referred_kind(target: str) -> str | None:
+    """The kind in `pod/NAME` or `deploy/NAME`; None for anything else, and for a file of that name."""
+    kind, slash, name = target.partition("/")
+    if not slash or "/" in name or Path(target).exists():
+        return None
+    return SHORT_NAMES.get(kind.lower().partition(".")[0])
 
 
 def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Manifest:
@@ -134,6 +141,8 @@ def _pod_of(snapshot: Snapshot, document: Manifest) -> Manifest:
     namespace = (metadata.get("namespace") if isinstance(metadata, dict) else None) or "default"
     replica_set = None
     if document.get("kind") == "Deployment":
+        if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
+            refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {_title(document)}")
         replica_sets: list[Manifest] = [
             msgspec.json.decode(raw)
             for (kind, space, _), raw in snapshot.workloads.items()

@@ -133,7 +133,6 @@ def why(
     from kschedx.cli.target import find_target, node_names
     from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.admission import admitted_pod
-    from kschedx.explain.missing import require_nodes_and_pods
     from kschedx.explain.run import explain_pod
     from kschedx.explain.which_release import release_to_emulate
     from kschedx.releases import resolve
@@ -166,15 +165,10 @@ def why(
     )
 
     def read() -> connection.Reached:
-        made = connection.read_cluster(snapshot, where, check=not ignore_orphans)
-        require_nodes_and_pods(made.snapshot)
-        return made
+        return connection.read_cluster_to_decide(snapshot, where, check=not ignore_orphans)
 
     reached = read()
     found = reached.snapshot
-    if not found.cluster.nodes:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.source.kinds.items()))
-        raise InputError("a cluster without nodes", place=Place(source=found.source.text), hint=f"it holds {kinds}")
     release = resolve(release_to_emulate(found, kube_version), gates)
     plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
     explain = partial(

@@ -46,7 +46,7 @@ def admitted_pod(
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
-    require_for_admission(snapshot, pod)
+    require_for_admission(snapshot, pod, plugins)
     return admit(pod, _context(snapshot, release, plugins))
 
 
@@ -56,7 +56,7 @@ def _context(snapshot: Snapshot, release: Release, plugins: Sequence[str]) -> Ad
 
     return AdmissionContext(
         limit_ranges=snapshot.limit_ranges,
-        runtime_classes=snapshot.runtime_classes or None,  # a dump without the kind looks like a cluster without any
+        runtime_classes=snapshot.runtime_classes if _knows_runtime_classes(snapshot) else None,
         priority_classes=snapshot.priority_classes,
         namespace_annotations=snapshot.namespace_annotations,
         enabled_plugins=tuple(plugins),
@@ -68,6 +68,11 @@ def _context(snapshot: Snapshot, release: Release, plugins: Sequence[str]) -> Ad
     )
 
 
+def _knows_runtime_classes(snapshot: Snapshot) -> bool:
+    """A dump without the kind looks like a cluster without any."""
+    return bool(snapshot.runtime_classes) or snapshot.source.is_complete("RuntimeClass")
+
+
 def admission_notes(snapshot: Snapshot, admitted: Admitted, plugins: Sequence[str]) -> tuple[Note, ...]:
     """What admission changed, a note for each object that wanted it, and what it could not know."""
     return (*_unknown(snapshot, admitted.pod, plugins), *_changes(admitted))
@@ -75,7 +80,7 @@ def admission_notes(snapshot: Snapshot, admitted: Admitted, plugins: Sequence[st
 
 def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[Note]:
     name = pod.spec.runtime_class_name
-    if name is not None and not snapshot.runtime_classes and not pod.metadata.creation_timestamp:
+    if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.creation_timestamp:
         yield Note(
             id="missing-kind",
             text=f"the snapshot holds no RuntimeClass: what {name} adds to its pods (overhead, node selector, "

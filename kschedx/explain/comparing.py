@@ -12,9 +12,11 @@ from msgspec import Struct
 from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
 from kschedx.explain.comparison import Difference, compare
+from kschedx.explain.missing import require_for_decision
 from kschedx.explain.run import as_if_new
 from kschedx.explain.story import Story
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
+from kschedx.framework.cycle import Cycle
 from kschedx.framework.registry import third_party_points
 from kschedx.framework.runtime import Framework, request_options
 from kschedx.framework.schedule import schedule
@@ -154,7 +156,7 @@ class _Runner:
         profile = self._setup.profile(pod.spec.scheduler_name)
         assert profile is not None, "asked for a pod of another scheduler"
         framework = Framework(profile, self._setup.scheduler, alone, self._setup.release)
-        return Story.of(schedule(framework, target))
+        return _story(schedule(framework, target))
 
 
 class _OldRunner(_Runner):
@@ -172,7 +174,13 @@ class _OldRunner(_Runner):
         from kschedx.pre_framework.schedule import schedule_with_predicates
 
         stored, _ = as_if_new(self._base.snapshot, pod)
-        return Story.of(schedule_with_predicates(self._base.on(stored), target))
+        return _story(schedule_with_predicates(self._base.on(stored), target))
+
+
+def _story(cycle: Cycle) -> Story:
+    """Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed."""
+    require_for_decision(cycle)
+    return Story.of(cycle)
 
 
 def _before_framework(config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> PredicateScheduler:

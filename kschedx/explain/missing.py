@@ -5,11 +5,12 @@ A kind that the API server does not serve has no objects, which decides everythi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from msgspec import Struct
 
+from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.selectors import compile_selector
 from kschedx.api.storage import claim_name
 from kschedx.api.types import Affinity, Pod, PodAffinityTerm
@@ -54,10 +55,16 @@ def require_nodes_and_pods(snapshot: Snapshot) -> None:
             refuse(snapshot, kind, leaves)
 
 
-def require_for_admission(snapshot: Snapshot, pod: Pod) -> None:
-    """Raise `UndecidableError` where the API server would read a kind that is missing to admit a new pod."""
+def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
+    """Raise `UndecidableError` where the API server would read a kind that is missing to admit a new pod.
+
+    `plugins` are those that it runs beyond its default ones.
+    """
     forbidden = _forbidden(snapshot)
     spec = pod.spec
+    for plugin in PLUGIN_OF_ANNOTATION.values():
+        if "Namespace" in forbidden and plugin in plugins:
+            refuse(snapshot, "Namespace", f"what {plugin} reads in the namespace's annotations", pod)
     if "RuntimeClass" in forbidden and spec.runtime_class_name:
         refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
@@ -199,10 +206,9 @@ def _owned_by(kind: str) -> Callable[[Cycle], bool]:
     return matters
 
 
-def _chooses_victims(cycle: Cycle) -> bool:
-    """There is more than one way to make room."""
-    found = cycle.post_filter
-    return found is not None and (len(found.candidates) > 1 or any(len(one.victims) > 1 for one in found.candidates))
+def _has_victims(cycle: Cycle) -> bool:
+    """A budget moves a victim to the front of those that may stay, and counts where it goes nevertheless."""
+    return cycle.post_filter is not None and bool(cycle.post_filter.candidates)
 
 
 def _is_in_group(cycle: Cycle) -> bool:
@@ -262,7 +268,7 @@ RULES = {
     ),
     "ReplicaSet": Rule(leaves="which pods a ReplicaSet spreads", matters=_owned_by("ReplicaSet")),
     "StatefulSet": Rule(leaves="which pods a StatefulSet spreads", matters=_owned_by("StatefulSet")),
-    "PodDisruptionBudget": Rule(leaves="which pods preemption would rather spare", matters=_chooses_victims),
+    "PodDisruptionBudget": Rule(leaves="which pods preemption would rather spare", matters=_has_victims),
     "PodGroup": Rule(leaves="the pod group that the pod waits for", matters=_is_in_group),
     "ResourceClaim": Rule(leaves="which devices are claimed", matters=_claims_devices),
     "ResourceSlice": Rule(leaves="which devices there are", matters=_has_claims_of_pod),

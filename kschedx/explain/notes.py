@@ -49,12 +49,11 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
 
 
 def _finished_pods(cycle: Cycle) -> int:
-    """How many pods that have finished are counted on nodes, as some releases do that are given them."""
+    """How many pods that have finished, and no API server has stored, count on nodes: some releases do that."""
     pods = cycle.snapshot.pods
     if not pods.counts_finished:
         return 0
-    finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-    return int(np.count_nonzero(finished & (pods.node >= 0)))
+    return int(np.count_nonzero(pods.finished_unstored & (pods.node >= 0)))
 
 
 def _recorded_note(theirs: FailedScheduling, differs: Sequence[str]) -> Note:

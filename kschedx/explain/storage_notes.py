@@ -26,23 +26,31 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[tuple[str, str], ...]:
     found = [snapshot.storage.claim(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
     claims = [claim for claim in found if claim is not None]
     return (
-        *_missing_kinds(snapshot, any(names)),
+        *_missing_kinds(snapshot, pod, any(names)),
         *(note for claim in claims for note in _claim(snapshot, claim)),
         *_csi_nodes(snapshot),
         *_capacities(snapshot, claims),
     )
 
 
-def _missing_kinds(snapshot: Snapshot, has_claims: bool) -> Notes:
-    """A dump without a kind looks like a cluster that has none of it."""
-    storage = snapshot.storage
-    if has_claims and not storage.claims:
-        yield "missing-kind", "the snapshot holds no PersistentVolumeClaim at all: was the kind left out of the dump?"
-    if not storage.csi_nodes:
-        yield _note(
-            "missing-kind",
-            "the snapshot holds no CSINode: no limit on attached volumes is known, so none was applied",
-        )
+def _missing_kinds(snapshot: Snapshot, pod: Pod, has_claims: bool) -> Notes:
+    """A dump without a kind looks like a cluster that has none of it, unless it says that it is complete."""
+    source = snapshot.source
+    if has_claims and not source.kinds.get("PersistentVolumeClaim"):
+        if source.is_complete("PersistentVolumeClaim", pod.metadata.namespace):
+            yield "empty-kind", "the cluster has no PersistentVolumeClaim: those of the pod do not exist"
+        else:
+            yield _note(
+                "missing-kind", "the snapshot holds no PersistentVolumeClaim at all: was the kind left out of the dump?"
+            )
+    if not source.kinds.get("CSINode"):
+        if source.is_complete("CSINode"):
+            yield "empty-kind", "the cluster has no CSINode: kube-scheduler applies no limit on attached volumes"
+        else:
+            yield _note(
+                "missing-kind",
+                "the snapshot holds no CSINode: no limit on attached volumes is known, so none was applied",
+            )
 
 
 def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Notes:

@@ -62,9 +62,7 @@ def request_options(release: Release) -> RequestOptions:
 
 def seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
     """The cluster as kube-scheduler has it in its cache."""
-    listed_by_server = bool(snapshot.source.server_version)  # which omits pods that have finished
-    counted = release.behaviour.finished_pods_are_counted and not listed_by_server
-    return snapshot.with_finished_pods if counted else snapshot
+    return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
 
 
 class Framework:

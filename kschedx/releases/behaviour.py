@@ -34,10 +34,10 @@ class Behaviour(DatedFacts):
     """After a message that ends in one already."""
 
     finished_pods_are_counted: bool = between("1.13", "1.35")
-    """Pods that have succeeded or failed count on their nodes like others, where they are among the objects.
+    """Pods that have succeeded or failed count on their nodes like others, where kube-scheduler is given them.
 
     All releases leave it to the API server to omit them when it lists pods. The decisions recorded of these releases
-    were taken on objects that had gone through none, so this holds only for a snapshot that no server has listed.
+    were taken on objects that had gone through none, so this holds only for pods without a creation timestamp.
     """
 
     # --- preemption (pkg/scheduler/framework/preemption, plugins/defaultpreemption)

@@ -71,7 +71,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     grouped: tuple[IntArray, IntArray] | None = None
     """`rows_by_group` of a table in which these and perhaps more pods run; None where there is none yet."""
     counts_finished: bool = False
-    """Pods that have finished are on their nodes like others."""
+    """Pods that have finished, and that no API server has stored, are on their nodes like others."""
     derived: dict[object, Any] = field(default_factory=dict)
     """What was worked out from the pods alone, wherever they run; tables that differ only in that share it."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
@@ -160,10 +160,15 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         rows = self._asking_host_ports
         return rows[self.node[rows] >= 0]
 
-    def with_finished(self, nodes: Mapping[str, int]) -> PodTable:
-        """The table in which pods that have finished count on their nodes; `nodes` is name to row."""
+    @_wherever_they_run
+    def finished_unstored(self) -> BoolArray:
+        """(pod,) whether it has finished and has no creation timestamp, as a pod that no API server has stored."""
         finished = self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-        node = np.where(finished, self.node_names.map(lambda name: nodes.get(name, -1)), self.node)
+        return finished & np.array([not stamp for stamp in self.creation_timestamps], dtype=np.bool_)
+
+    def with_finished(self, nodes: Mapping[str, int]) -> PodTable:
+        """The table in which `finished_unstored` pods count on their nodes; `nodes` is name to row."""
+        node = np.where(self.finished_unstored, self.node_names.map(lambda name: nodes.get(name, -1)), self.node)
         return replace(self, node=node, grouped=None, counts_finished=True)
 
     def without(self, gone: IntArray) -> PodTable:

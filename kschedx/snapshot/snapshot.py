@@ -63,6 +63,12 @@ class Source(Struct, frozen=True, kw_only=True):
     anonymized: bool = False
     """Names stand for others."""
 
+    def is_complete(self, kind: str, namespace: str = "") -> bool:
+        """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never tells."""
+        if namespace and self.namespaces and namespace not in self.namespaces:
+            return False
+        return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
+
     @property
     def header(self) -> SnapshotHeader:
         """What a file of this snapshot says of itself."""
@@ -143,8 +149,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def with_finished_pods(self) -> Snapshot:
-        """The cluster in which pods that have finished count on their nodes."""
-        if self.pods.counts_finished:
+        """The cluster in which finished pods that no API server has stored count on their nodes."""
+        if self.pods.counts_finished or not self.pods.finished_unstored.any():
             return self
         return replace(self, pods=self.pods.with_finished(self.cluster.index), _tables={})
 

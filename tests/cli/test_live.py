@@ -407,6 +407,40 @@ def test_a_workload_that_may_not_be_read_is_not_called_missing(api: FakeApiServe
     assert "listing deployments.apps is forbidden" in line
 
 
+def test_the_pods_of_a_deployment_are_not_guessed_at_without_its_replica_sets(
+    api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
+    selector = {"matchLabels": {"app": "web"}}
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": selector, "template": template},
+    }
+    api.replace([NODE, web])
+    assert why(tmp_path, url, "deploy/web").code == 0
+    forbid(api, "ReplicaSet")
+    line = error(why(tmp_path, url, "deploy/web"), code=3)
+    assert "which ReplicaSet makes the pods of Deployment web is not known: listing replicasets.apps" in line
+
+
+def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    forbid(api, "Namespace")
+    manifest = write(tmp_path, POD, name="pod.yaml")
+    assert why(tmp_path, url, manifest).code == 0
+    line = error(why(tmp_path, url, manifest, "--enable-admission-plugins", "PodNodeSelector"), code=3)
+    assert "what PodNodeSelector reads in the namespace's annotations is not known" in line
+
+
+def test_what_a_live_cluster_does_not_have_does_not_exist(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """A dump without the kind would be given the benefit of the doubt."""
+    manifest = write(tmp_path, changed(POD, "spec.runtimeClassName", "kata"), name="pod.yaml")
+    assert 'RuntimeClass "kata" not found' in error(why(tmp_path, url, manifest))
+    dumped = kschedx("why", manifest, "-s", write(tmp_path, NODE))
+    assert (dumped.code, "the snapshot holds no RuntimeClass" in dumped.out) == (0, True)
+
+
 def test_a_priority_class_that_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "PriorityClass")
     manifest = write(tmp_path, changed(POD, "spec.priorityClassName", "gold"), name="pod.yaml")
@@ -418,6 +452,69 @@ def test_pods_of_the_cluster_that_wait(api: FakeApiServer, url: str, tmp_path: P
     ran = why(tmp_path, url, "--all-pending")
     assert ran.code == 1, ran.err
     assert "there" not in ran.out
+
+
+# --- profiles compared on a live cluster
+
+
+def diff(folder: Path, url: str, *arguments: str | Path) -> Ran:
+    return kschedx("diff-profiles", *arguments, "--kubeconfig", kubeconfig(folder, url))
+
+
+HALF_FULL = [NODE, node("node-02"), changed(small_pod("there", namespace="shop"), "spec.nodeName", "node-01")]
+
+
+@pytest.mark.parametrize("which", [("pod/web-0",), ("--all-pending",), ("--all",), ("--pod", "shop/web-0")])
+def test_profiles_are_compared_as_on_a_file(
+    which: tuple[str, ...], api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    objects = [*HALF_FULL, POD]
+    api.replace(objects)
+    ran = diff(tmp_path, url, "default", "binpack", *which)
+    file = write(tmp_path, *objects)
+    dumped = kschedx("diff-profiles", "default", "binpack", *which, "-n", "shop", "-s", file)
+    assert (ran.code, ran.out, ran.err) == (dumped.code, dumped.out, dumped.err)
+    assert ran.code == 1
+    assert {request.method for request in api.requests} == {"GET"}
+
+
+def test_two_releases_are_compared_on_a_target(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.replace([*HALF_FULL, POD])
+    for arguments in (["pod/web-0"], ["web-0"], ["binpack", "web-0"], ["binpack", write(tmp_path, POD, name="p.yaml")]):
+        ran = diff(tmp_path, url, "--kube-version", "1.35..1.36", *arguments)
+        assert (ran.err, "1 pod compared" in ran.out) == ("", True)
+
+
+def test_the_live_servers_release_is_compared_on(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.version = "v1.33.1"
+    assert "Kubernetes 1.33" in diff(tmp_path, url, "default", "binpack", "pod/web-0").out
+
+
+def test_configurations_are_compared_without_a_cluster(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    assert diff(tmp_path, url, "default", "binpack").code == 1
+    assert api.requests == []
+
+
+def test_a_profile_that_does_not_exist_is_told_before_a_cluster_is_read(
+    api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    assert "binpak" in error(diff(tmp_path, url, "default", "binpak", "--all"))
+    assert api.requests == []
+
+
+def test_profiles_are_not_compared_by_what_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.replace([*HALF_FULL, POD])
+    forbid(api, "Service")
+    reason = "which pods default spreading counts is not known: listing services is forbidden"
+    assert reason in error(diff(tmp_path, url, "default", "binpack", "pod/web-0"), code=3)
+    ran = diff(tmp_path, url, "default", "binpack", "--all-pending")
+    assert (ran.code, "1 pod undecided, shop/web-0 among them: " in ran.out) == (3, True)
+    forbid(api, "Pod")
+    assert "listing pods is forbidden" in error(diff(tmp_path, url, "default", "binpack", "--all"), code=3)
+
+
+def test_one_pod_and_many_exclude_each_other(url: str, tmp_path: Path) -> None:
+    assert "--pod is about one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
 
 
 # --- a dry run on the server

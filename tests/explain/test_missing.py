@@ -106,7 +106,8 @@ CASES: list[tuple[str, Manifest, list[Manifest], bool]] = [
     ("ReplicationController", owned_by("ReplicationController", "v1"), ROOMY, True),
     ("ReplicationController", owned_by("ReplicationController", "v1"), ROOMY[:1], False),
     ("PodDisruptionBudget", changed(WEB, "spec.containers", asks("900m")), PREEMPTED, True),
-    ("PodDisruptionBudget", changed(WEB, "spec.containers", asks("600m")), PREEMPTED, False),
+    ("PodDisruptionBudget", changed(WEB, "spec.containers", asks("600m")), PREEMPTED, True),
+    ("PodDisruptionBudget", changed(WEB, "spec.containers", asks("2")), PREEMPTED, False),
     ("PodDisruptionBudget", WEB, ROOMY, False),
 ]
 

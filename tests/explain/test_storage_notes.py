@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.snapshot.snapshot import Snapshot
@@ -77,6 +78,14 @@ def test_a_sound_cluster_needs_no_note() -> None:
 def test_a_kind_that_is_missing_altogether() -> None:
     found = storage_notes(snapshot := Snapshot.from_objects([using("new", "data"), node("n")]), snapshot.pods[0])
     assert [identifier for identifier, _ in found] == ["missing-kind", "missing-kind"]
+
+
+def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
+    dumped = Snapshot.from_objects([using("new", "data"), node("n")])
+    whole = replace(dumped.source, complete=frozenset({"PersistentVolumeClaim", "CSINode"}))
+    found = storage_notes(replace(dumped, source=whole), dumped.pods[0])
+    assert [identifier for identifier, _ in found] == ["empty-kind", "empty-kind"]
+    assert all("dump" not in text and "is known" not in text for _, text in found)
 
 
 def test_a_pod_without_volumes_is_not_bothered() -> None:

@@ -10,6 +10,7 @@ import pytest
 import kschedx
 from kschedx.explain.explanation import Explanation
 from tests.builders import Manifest, node, pod
+from tests.cli.manifests import changed
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
@@ -356,3 +357,11 @@ def test_pods_that_have_finished(version: str, outcome: str, notes: list[str]) -
     told = document(version, [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))])
     assert told["outcome"] == outcome
     assert [note["id"] for note in told["notes"] if note["id"] == "finished-pods"] == notes
+
+
+def test_an_api_server_omits_the_pods_that_have_finished() -> None:
+    """So they count in no release, wherever a snapshot of its pods is."""
+    done = pod("done", on="a", spec=asking(cpu="2"), status={"phase": "Succeeded"})
+    done = changed(done, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    cluster = [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))]
+    assert [document(version, cluster)["outcome"] for version in ("1.30", "1.35", "1.36")] == ["Scheduled"] * 3
