@@ -8,6 +8,7 @@ import msgspec
 
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import default_pod
+from kschedx.api.quantity import parse_quantity
 from kschedx.api.types import Pod
 from kschedx.cli.connection import Connection, connect
 from kschedx.cli.target import Manifest
@@ -15,6 +16,11 @@ from kschedx.errors import InputError, KschedxError, Place
 from kschedx.explain.notes import Note
 
 NOTE = "dry-run"
+
+_AMOUNTS = ("requests", "limits", "overhead")
+"""Keys of resource lists in a pod's spec."""
+_NOT_ALLOWED = "cannot create resource"
+"""In the words of a server that refuses the request; one that refuses the pod has others."""
 
 
 def server_side(
@@ -35,7 +41,7 @@ def server_side(
         stored: Manifest = msgspec.json.decode(body, type=dict[str, object])
         theirs = default_pod(decode(body, Pod))
     except RefusedError as refused:
-        if refused.status == 403:
+        if refused.status == 403 and _NOT_ALLOWED in refused.message:
             refused.hint = "without --dry-run=server, kschedx admits the pod itself"
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -56,11 +62,26 @@ def server_side(
 
 def _plain(pod: Pod) -> object:
     """Its spec as JSON, without volumes that scheduling does not look at: the server adds some for tokens."""
-    spec: dict[str, object] = msgspec.to_builtins(pod.spec)
+    spec = _with_canonical_amounts(msgspec.to_builtins(pod.spec))
+    assert isinstance(spec, dict)
     volumes = spec.get("volumes")
     if isinstance(volumes, list | tuple):
         spec["volumes"] = [one for one in volumes if any(value for key, value in one.items() if key != "name")]
     return spec
+
+
+def _with_canonical_amounts(value: object) -> object:
+    """A server prints what a manifest may write as 1 or 1000m always in the same way."""
+    if isinstance(value, list | tuple):
+        return [_with_canonical_amounts(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {name: str(parse_quantity(amount)) for name, amount in part.items()}
+        if key in _AMOUNTS and isinstance(part, dict)
+        else _with_canonical_amounts(part)
+        for key, part in value.items()
+    }
 
 
 def _differences(path: str, ours: object, theirs: object) -> Iterator[str]:

@@ -90,9 +90,11 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
     about = f"pod {pod.key}: " if pod else ""
     if snapshot.source.missing[kind] is Missing.ABSENT:
         raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
+    others = [resource_name(other) for other in _forbidden(snapshot) if other != kind]
+    role, besides = (f"kschedx-{kind.lower()}", "") if not others else ("kschedx", f" and {len(others)} more")
     raise UndecidableError(
-        f"{about}{leaves} is not known: listing {name} is forbidden (kubectl create clusterrole kschedx-{kind.lower()} "
-        f"--verb=get,list --resource={name}, bound to you, allows it)"
+        f"{about}{leaves} is not known: listing {name} is forbidden (kubectl create clusterrole {role} "
+        f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it{besides})"
     )
 
 

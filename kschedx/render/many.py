@@ -70,7 +70,10 @@ def _block(group: Group, width: int, *, wide: bool) -> list[Text]:
         names = [f"{name} → {listed(answer.nodes, 2)}" for name, answer in zip(names, group.answers, strict=True)]
     shown = len(names) if wide else SHOWN
     lines: list[Text] = []
-    title = f"{count(len(names), 'pod')} {_title(first)}" if len(names) > 1 or good else _title(first)
+    title = _title(first)
+    if len(names) > 1 or good:
+        colon = "" if first.outcome in (Outcome.SCHEDULED, Outcome.GATED) else ":"
+        title = f"{count(len(names), 'pod')}{colon} {title}"
     lines += paragraph(title, width, first=mark, style=style)
     for name in names[:shown]:
         lines += paragraph(name, width, first="  ")

@@ -355,6 +355,12 @@ def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer,
     assert f"--verb=get,list --resource={RESOURCE_OF[kind].plural}" in line
 
 
+def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    forbid(api, "Node", "Service", "LimitRange")
+    line = error(why(tmp_path, url), code=3)
+    assert "create clusterrole kschedx --verb=get,list --resource=nodes,limitranges,services, bound to you" in line
+
+
 @pytest.mark.parametrize("kind", [resource.kind for resource in RESOURCES if resource.kind not in ("Node", "Pod")])
 def test_another_kind_is_only_missed_where_it_counts(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
     """One node, so that nothing is compared; a pod without claims and owners."""
@@ -552,6 +558,32 @@ def test_what_the_server_makes_differently_counts_and_is_told(api: FakeApiServer
     assert ran.code == 1
     (note,) = [note for note in json.loads(ran.out)["notes"] if note["id"] == "dry-run"]
     assert 'spec.nodeSelector.pool is "gold", not null' in note["changes"]
+
+
+def test_amounts_that_a_server_prints_otherwise_are_the_same(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """It makes `1` of 1 and of 1000m, and what really differs is told field by field."""
+    container = {"name": "main", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": "1"}}}
+    dry_run(api, containers=[container], priority=0, preemptionPolicy="PreemptLowerPriority")
+    for written in (1, "1000m", "1500m"):
+        manifest = write(tmp_path, changed(POD, "spec.containers.0.resources.requests.cpu", written), name="pod.yaml")
+        ran = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
+        (note,) = [note for note in json.loads(ran.out)["notes"] if note["id"] == "dry-run"]
+        changes = [one for one in note["changes"] if "containers" in one]
+        different = 'spec.containers[0].resources.requests.cpu is "1", not "1500m"'
+        assert changes == ([different] if written == "1500m" else [])
+
+
+def test_who_may_not_create_pods_is_told_what_goes_without(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    manifest = write(tmp_path, POD, name="pod.yaml")
+    refusals = {
+        'pods is forbidden: User "me" cannot create resource "pods" in API group ""': True,
+        'pods "web-0" is forbidden: exceeded quota': False,
+    }
+    for said, helps in refusals.items():
+        api.faults[:] = []
+        api.fail("/namespaces/shop/pods", failure(403, said))
+        line = error(why(tmp_path, url, manifest, "--dry-run=server"))
+        assert (said in line, "without --dry-run=server" in line) == (True, helps)
 
 
 def test_what_the_server_refuses_is_an_error_in_its_words(api: FakeApiServer, url: str, tmp_path: Path) -> None:
