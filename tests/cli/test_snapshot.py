@@ -19,7 +19,7 @@ from kschedx.sources.live.resources import RESOURCES
 from tests.api_server import FakeApiServer, failure, kubeconfig, served
 from tests.builders import Manifest
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
-from tests.command import Ran, kschedx
+from tests.command import ROOT, Ran, kschedx
 
 NAMESPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "on"}}}
 SECRET: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"key": "c2VjcmV0"}}
@@ -306,3 +306,33 @@ def test_several_headers_together() -> None:
         taken="2026-11-20T20:00:00Z", source="a, b", complete={"Node": 2, "Pod": 1}, missing={"Service": "absent"}
     )
     assert merged([]) == SnapshotHeader()
+
+
+NOISY = {"example.com/csi-node-id": "7"}
+FULL = changed(small_pod("there", "4", namespace="shop"), "spec.nodeName", "node-01")
+
+
+def test_a_node_that_is_to_be_added_has_nothing_that_a_file_lacks(tmp_path: Path) -> None:
+    cluster = write(tmp_path, changed(NODE, "metadata.annotations", NOISY), FULL, POD)
+    fixes = the_same_fixes(tmp_path, "pod/web-0", cluster)
+    assert "add a node like node-01" in [fix["title"] for fix in fixes]
+
+
+def test_a_claim_that_is_to_be_created_has_nothing_that_a_file_lacks(tmp_path: Path) -> None:
+    folder = ROOT / "fixtures" / "volume-statefulset-no-claim"
+    objects = list(yaml.safe_load_all((folder / "cluster.yaml").read_text(encoding="utf-8")))
+    for one in objects:
+        for template in one["spec"].get("volumeClaimTemplates", ()) if one["kind"] == "StatefulSet" else ():
+            template["metadata"]["annotations"] = NOISY
+    fixes = the_same_fixes(tmp_path, folder / "pod.yaml", write(tmp_path, *objects))
+    assert fixes[0]["title"].startswith("create claim ")
+
+
+def the_same_fixes(folder: Path, target: str | Path, cluster: Path) -> list[dict[str, Any]]:
+    """Those of a dump, which are those of its snapshot."""
+    space = ("-n", "shop") if isinstance(target, str) else ()
+    taken(kschedx("snapshot", "-s", cluster, "-o", folder / "cut.json"))
+    dumped, kept = (why(target, *space, "-s", path)["fixes"] for path in (cluster, folder / "cut.json"))
+    assert dumped == kept
+    found: list[dict[str, Any]] = dumped
+    return found

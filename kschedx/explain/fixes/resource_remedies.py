@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit, format_quantity
-from kschedx.api.types import Node, OwnerReference, Pod
+from kschedx.api.types import Node, ObjectMeta, OwnerReference, Pod
 from kschedx.explain.fixes import pod_edits as edit
 from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 from kschedx.findings import InsufficientResource, TooManyPods
@@ -57,10 +57,10 @@ def _round_down(resource: str, amount: int) -> int:
 
 
 def _like(node: Node) -> Node:
-    """An empty node of the same kind under a name of its own."""
+    """An empty node of the same kind under a name of its own; what is annotated is about the old one."""
     name = f"{node.name}-new"
     labels = {**node.metadata.labels, "kubernetes.io/hostname": name}
-    return replace(node, metadata=replace(node.metadata, name=name, uid="", labels=labels))
+    return replace(node, metadata=ObjectMeta(name=name, labels=labels))
 
 
 def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Place) -> tuple[int, ...]:

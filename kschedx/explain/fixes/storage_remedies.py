@@ -9,7 +9,13 @@ from msgspec.structs import replace
 
 from kschedx.api.decode import decode
 from kschedx.api.quantity import Unit, format_quantity
-from kschedx.api.storage import PersistentVolumeClaim, VolumeResourceRequirements, default_class, with_default_class
+from kschedx.api.storage import (
+    BETA_STORAGE_CLASS,
+    PersistentVolumeClaim,
+    VolumeResourceRequirements,
+    default_class,
+    with_default_class,
+)
 from kschedx.errors import InputError
 from kschedx.explain.fixes.model import Proposal
 from kschedx.explain.fixes.remedy import Cost, Place, Remedy, delete_pods
@@ -27,7 +33,10 @@ def claim_from_template(finding: ClaimNotFound, place: Place) -> Iterator[Remedy
     default = default_class(place.cycle.snapshot.storage.classes.values())
     for template in _templates(raw) if raw else ():
         if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
-            metadata = replace(template.metadata, name=name, namespace=namespace)
+            annotations = {
+                key: text for key, text in template.metadata.annotations.items() if key == BETA_STORAGE_CLASS
+            }
+            metadata = replace(template.metadata, name=name, namespace=namespace, annotations=annotations)
             claim = with_default_class(replace(template, metadata=metadata), default)
             yield Remedy(
                 title=f"create claim {finding.claim} from the template of StatefulSet {owner.name}",
