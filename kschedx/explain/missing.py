@@ -91,10 +91,11 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
     if snapshot.source.missing[kind] is Missing.ABSENT:
         raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
     others = [resource_name(other) for other in _forbidden(snapshot) if other != kind]
-    role, besides = (f"kschedx-{kind.lower()}", "") if not others else ("kschedx", f" and {len(others)} more")
+    role = "kschedx" if others else f"kschedx-{kind.lower()}"
+    besides = f", as it is for {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     raise UndecidableError(
-        f"{about}{leaves} is not known: listing {name} is forbidden (kubectl create clusterrole {role} "
-        f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it{besides})"
+        f"{about}{leaves} is not known: listing {name} is forbidden{besides} (kubectl create clusterrole {role} "
+        f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it)"
     )
 
 

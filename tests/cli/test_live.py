@@ -246,6 +246,14 @@ def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, u
         ("/version", failure(401, "Unauthorized"), "does not accept the credentials (401 Unauthorized"),
         ("/pods", failure(401, "Unauthorized"), "does not accept the credentials"),
         ("/pods", failure(500, "etcd is \x1b[31mgone"), "/api/v1/pods: the server answers 500 Internal Server Error"),
+        (
+            "/version",
+            Reply(status=400, body=b"Client sent HTTP to an HTTPS server.\n"),
+            "400 Bad Request: Client sent HTTP",
+        ),
+        ("/version", Reply(status=502, body=b"<html><b>bad</b></html>"), "the server answers 502 Bad Gateway"),
+        ("/version", failure(403, 'users "jane" is forbidden: User "me" cannot impersonate'), "cannot impersonate"),
+        ("/pods", failure(404, "page not found"), "no API server: it knows no pods (the address of a"),
         ("/pods", Reply(status=302, headers={"Location": "https://login"}), "no API server: it sends on to"),
         ("/version", Reply(body=b"<html>log in</html>"), "no API server: its answer is not valid JSON"),
         ("/pods", Reply(body=b"<html>log in</html>"), "/api/v1/pods: not valid JSON"),
@@ -358,7 +366,8 @@ def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer,
 def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "Node", "Service", "LimitRange")
     line = error(why(tmp_path, url), code=3)
-    assert "create clusterrole kschedx --verb=get,list --resource=nodes,limitranges,services, bound to you" in line
+    assert "listing nodes is forbidden, as it is for 2 more kinds (kubectl create clusterrole kschedx" in line
+    assert "--verb=get,list --resource=nodes,limitranges,services, bound to you" in line
 
 
 @pytest.mark.parametrize("kind", [resource.kind for resource in RESOURCES if resource.kind not in ("Node", "Pod")])

@@ -237,7 +237,8 @@ class ApiServer:
         try:
             said = msgspec.json.decode(body, type=_Status).message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            said = ""
+            # what is in between speaks plainly, or in HTML, which nobody wants to read
+            said = "" if b"<" in body else body[: 4 * _SHOWN].decode(errors="replace")
         said = " ".join(said.split())
         text = f"{reason}: {said[:_SHOWN]}{'…' if len(said) > _SHOWN else ''}" if said else reason
         if status == 401:

@@ -43,6 +43,11 @@ class Tick:
 Event: TypeAlias = ListPage | Restarted | Unread | Tick
 
 
+_ADDRESS = "the address of a cluster's API server is needed"
+_IMPERSONATION = "cannot impersonate"
+"""In the words of a server that does not let who asks be somebody else; then it answers nothing at all."""
+
+
 class _Version(msgspec.Struct, rename="camel"):
     git_version: str = ""
 
@@ -57,12 +62,11 @@ def server_version(server: ApiServer) -> str:
         body = within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
         return msgspec.json.decode(body, type=_Version).git_version
     except RefusedError as refused:
-        if refused.status in (403, 404):
-            return ""
-        raise
+        if refused.status not in (403, 404) or _IMPERSONATION in refused.message:
+            raise
+        return ""
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        hint = "the address of a cluster's API server is needed"
-        raise InputError("no API server: its answer is not valid JSON", place=place, hint=hint) from None
+        raise InputError("no API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
 
 
 def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES, *, namespace: str = "") -> Iterator[Event]:
@@ -136,6 +140,9 @@ class _Reading:
         except RefusedError as refused:
             if refused.status not in (403, 404):
                 raise
+            if refused.status == 404 and not resource.group:
+                place = Place(source=self._server.url)
+                raise InputError(f"no API server: it knows no {resource.name}", place=place, hint=_ADDRESS) from None
             self._put(Unread(kind=resource.kind, forbidden=refused.status == 403))
         finally:
             self._asked.pop(me, None)
