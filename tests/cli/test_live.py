@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -201,6 +204,27 @@ def test_a_server_that_nobody_vouches_for(api: FakeApiServer, tmp_path: Path) ->
         config = kubeconfig(tmp_path, url)
         assert "certificate verify failed" in error(kschedx("why", "web-0", "--kubeconfig", config))
         assert kschedx("why", "web-0", "--kubeconfig", config, "--insecure-skip-tls-verify").code == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [(b"", "/version: the connection broke: "), (b"HTTP/1.1 400 Bad Request\r\n\r\n", ": no encrypted connection: ")],
+    ids=["nothing", "plain text"],
+)
+def test_a_connection_that_is_not_encrypted_is_no_matter_of_trust(answer: bytes, says: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def hang_up() -> None:
+            with contextlib.suppress(OSError):  # at the test's end
+                while True:
+                    taken, _ = listening.accept()
+                    with taken:
+                        taken.recv(1 << 16)
+                        taken.sendall(answer)
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        line = error(why(tmp_path, f"https://127.0.0.1:{listening.getsockname()[1]}"))
+    assert (says in line, "trust" in line) == (True, False)
 
 
 # --- what goes wrong

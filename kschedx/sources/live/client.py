@@ -6,6 +6,7 @@ They are GETs. The one exception is `ApiServer.dry_run`, for --dry-run=server al
 from __future__ import annotations
 
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -213,10 +214,14 @@ class ApiServer:
 
     def _explain(self, error: Exception, place: Place) -> NoReturn:
         match error:
-            case exceptions.SSLError():
+            case exceptions.SSLError(args=[ssl.SSLCertVerificationError(), *_]):
                 message = f"no trusted connection: {_inner(error)}"
                 hint = "certificate-authority says whom to trust; --insecure-skip-tls-verify trusts anybody"
                 raise InputError(message, place=Place(source=self.url), hint=hint) from None
+            case exceptions.SSLError(args=[ssl.SSLEOFError() | ssl.SSLZeroReturnError(), *_]):
+                raise _DroppedError(f"the connection broke: {_inner(error)}", place=place) from None
+            case exceptions.SSLError():
+                raise InputError(f"no encrypted connection: {_inner(error)}", place=Place(source=self.url)) from None
             case exceptions.NewConnectionError() | exceptions.NameResolutionError():
                 raise InputError(f"cannot be reached: {_inner(error)}", place=Place(source=self.url)) from None
             case exceptions.ProxyError():
