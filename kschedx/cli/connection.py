@@ -129,6 +129,15 @@ def read_cluster_to_decide(paths: Sequence[str] | None, connection: Connection, 
     return reached
 
 
+def tell_missing(snapshot: Snapshot) -> None:
+    """A line on stderr, before many pods are looked at, about kinds that may not be listed."""
+    from kschedx.explain.missing import missing_for_many
+
+    told = missing_for_many(snapshot)
+    if told:
+        typer.echo(f"note: {told}", err=True)
+
+
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     """The server, what to call it, and the namespace that is meant where none is named. Raises `InputError`."""
     from kschedx.sources.live.client import ApiServer

@@ -132,6 +132,7 @@ def diff_profiles(
     )
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="without -n, all namespaces are searched")
+    connection.tell_missing(pair.snapshot)
     summary = _compare(pair, rows, left_out, jobs)
     _print(before, after, found, summary, output)
     if summary.differences:

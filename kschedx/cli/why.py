@@ -190,6 +190,7 @@ def why(
             labels=None if selector is None else parse_label_query(selector),
             pending=all_pending,
         )
+        connection.tell_missing(found)
         return _many(Asked(found, rows, partial(explain, found)), output)
     pod = find_target(
         found,

@@ -123,6 +123,13 @@ def missing_notes(cycle: Cycle) -> Iterator[Text]:
         yield NOTE, text, {"kinds": absent, "cause": Missing.ABSENT.value}
 
 
+def missing_for_many(snapshot: Snapshot) -> str:
+    """A sentence about kinds that some pods' answers may depend on; empty where there are none."""
+    names = [resource_name(kind) for kind in _forbidden(snapshot) if kind in RULES]
+    listed = ", ".join(names)
+    return f"listing is forbidden for {listed}: a pod that depends on them cannot be decided" if names else ""
+
+
 def _forbidden(snapshot: Snapshot) -> list[str]:
     return [kind for kind, cause in snapshot.source.missing.items() if cause is Missing.FORBIDDEN]
 

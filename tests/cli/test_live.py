@@ -489,8 +489,19 @@ def test_a_priority_class_that_may_not_be_read(api: FakeApiServer, url: str, tmp
 def test_pods_of_the_cluster_that_wait(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, POD, pod("there", namespace="shop", on="node-01"), BIG_POD])
     ran = why(tmp_path, url, "--all-pending")
-    assert ran.code == 1, ran.err
+    assert (ran.code, ran.err) == (1, "")
     assert "there" not in ran.out
+
+
+def test_many_pods_and_what_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """It is told once; of the kinds that only admission reads, nothing need be said about pods that were admitted."""
+    api.replace([NODE, POD, BIG_POD])
+    forbid(api, "Service", "CSINode", "LimitRange")
+    note = (
+        "note: listing is forbidden for csinodes.storage.k8s.io, services: a pod that depends on them cannot be decided"
+    )
+    assert why(tmp_path, url, "--all-pending").err.splitlines() == [note]
+    assert diff(tmp_path, url, "default", "binpack", "--all-pending").err.splitlines() == [note]
 
 
 # --- profiles compared on a live cluster
