@@ -88,13 +88,14 @@ class FakeApiServer:
                 return found
         if request.path == "/version":
             return Reply(body=json.dumps({"major": "1", "minor": "36", "gitVersion": self.version}).encode())
+        namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
         for resource in RESOURCES:
-            if request.path == resource.path(resource.versions[0]):
-                return self._page(resource.kind, request)
+            if request.path in (resource.path(resource.versions[0], asked) for asked in ("", namespace)):
+                return self._page(resource.kind, request, namespace)
         return failure(404, "the server could not find the requested resource")
 
-    def _page(self, kind: str, request: Request) -> Reply:
-        objects = self._lists.get(kind, [])
+    def _page(self, kind: str, request: Request, namespace: str) -> Reply:
+        objects = [one for one in self._lists.get(kind, []) if not namespace or _namespace(one) == namespace]
         start = int(request.query.get("continue", "0"))
         end = start + min(self.page_size, int(request.query.get("limit", "100000")))
         metadata: dict[str, object] = {"resourceVersion": "7"}
@@ -104,6 +105,11 @@ class FakeApiServer:
         items = [{k: v for k, v in one.items() if k not in ("kind", "apiVersion")} for one in objects[start:end]]
         body = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata, "items": items}
         return Reply(body=json.dumps(body, separators=(",", ":")).encode())
+
+
+def _namespace(manifest: Manifest) -> object:
+    metadata = manifest.get("metadata")
+    return metadata.get("namespace") if isinstance(metadata, Mapping) else None
 
 
 class Handler(BaseHTTPRequestHandler):
