@@ -92,9 +92,10 @@ def load_live(
             watch(event)
             match event:
                 case ListPage():
-                    builder.add_page(event)
-                    if keep is not None:
-                        keep.add_page(event)
+                    for piece in event.pieces():
+                        builder.add_page(piece)
+                        if keep is not None:
+                            keep.add_page(piece)
                 case Restarted(kind=kind):
                     _forget(kind, builder, keep)
                 case Unread(kind=kind, forbidden=forbidden):

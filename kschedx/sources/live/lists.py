@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.batch import Batch
+from kschedx.sources.batch import RAWS, Batch
 from kschedx.sources.json_errors import explain_malformed
 from kschedx.sources.lists import flatten
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
@@ -23,6 +24,8 @@ LIMIT = 500
 """Objects of a page, as kubectl asks for them."""
 SMALL_LIMIT = 25
 """Where a page of LIMIT is too large."""
+PIECE = 400 << 10
+"""Bytes of some objects: a hundred pods."""
 MAX_RESTARTS = 5
 """How often a list that expired midway is taken again."""
 MAX_PAGES = 10_000
@@ -31,6 +34,8 @@ MAX_EMPTY = 100
 """Pages in a row that hold nothing and promise more."""
 
 _HEAD = re.compile(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
+_BEGINNING = re.compile(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)
+"""Of the first item: `{"metadata":{`."""
 _TAIL = re.compile(rb"\]\s*\}\s*\Z")
 
 
@@ -55,13 +60,16 @@ class PageOrigin(Struct, frozen=True, kw_only=True):
     path: str
     number: int
     """The page's, from 1."""
+    first: int = 0
+    """The position of the first object in the page."""
 
     @property
     def source(self) -> str:
         return self.server + self.path
 
     def place(self, index: int) -> Place:
-        return Place(source=f"{self.server}{self.path}", document=self.number, object=f"items[{index}]")
+        item = f"items[{self.first + index}]"
+        return Place(source=f"{self.server}{self.path}", document=self.number, object=item)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +81,8 @@ class ListPage:
     batch: Batch
     remaining: int | None
     """How many objects the server has beyond this page, where it says so."""
+    count: int = 0
+    """How many objects these are, once they were decoded."""
 
     @property
     def origin(self) -> PageOrigin:
@@ -80,9 +90,41 @@ class ListPage:
         assert isinstance(origin, PageOrigin)
         return origin
 
+    def pieces(self) -> Iterator[ListPage]:
+        """The same objects, some at a time; each piece has to be decoded before the next one is asked for.
+
+        What is decoded then stays in a processor's cache until it is in the snapshot, which saves a sixth of the time.
+        A page is cut before what looks like the beginning of its first object. That may be deeper inside of one: then
+        the piece is no JSON array, and whoever decodes it is given all the rest.
+        """
+        items, start, done, is_whole = self.batch.items, 1, 0, True
+        beginning = _BEGINNING.match(items)
+        between = re.compile(re.escape(b"}," + beginning[1])) if beginning else None
+
+        def settle(batch: Batch) -> None:
+            nonlocal is_whole
+            is_whole = True
+            batch.items = b"[" + b",".join(self.batch.decode(RAWS)[done:]) + b"]"
+
+        while between is not None and (cut := between.search(items, start + PIECE)):
+            is_whole, end = False, cut.start() + 1
+            piece = self._piece(items[start:end], done, settle)
+            yield piece
+            if is_whole:
+                return
+            start, done = end + 1, done + piece.count
+        yield self if is_whole else self._piece(items[start:-1], done, settle)
+
+    def _piece(self, items: bytes | memoryview, first: int, settle: Callable[[Batch], None]) -> ListPage:
+        batch = Batch(items=b"".join((b"[", items, b"]")), origin=replace(self.origin, first=first), settle=settle)
+        return ListPage(kind=self.kind, api_version=self.api_version, batch=batch, remaining=self.remaining)
+
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
         """The items, as `Batch.decode` does it."""
-        return self.batch.decode(decoder)
+        found = self.batch.decode(decoder)
+        if isinstance(found, list):
+            self.count = len(found)
+        return found
 
     def with_kinds(self) -> Batch:
         """The same objects, each with its kind."""
@@ -90,9 +132,11 @@ class ListPage:
         items = self.batch.decode(_ANY)
         text = b"".join((head[:-1], b',"items":', items, b"}"))
         try:
-            return Batch(items=flatten(text).items, origin=self.origin)
+            found = flatten(text)
         except InputError as error:
             raise error.at(Place(source=self.origin.server + self.origin.path)) from None
+        self.count = len(found.indexes)
+        return Batch(items=found.items, origin=self.origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

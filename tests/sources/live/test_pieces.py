@@ -1,0 +1,82 @@
+"""A page of a list in pieces is the page, wherever it is cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kschedx.errors import InputError
+from kschedx.sources.live import lists
+from kschedx.sources.live.client import ApiServer
+from kschedx.sources.live.lists import ListPage, pages
+from kschedx.sources.live.resources import RESOURCE_OF
+
+OBJECTS = msgspec.json.Decoder(list)
+
+
+class Answering(ApiServer):
+    """Has one page."""
+
+    def __init__(self, body: bytes) -> None:
+        self.url = "http://here"
+        self._body_of_page = body
+
+    def get(self, path: str, query: object = None) -> bytes:
+        return self._body_of_page
+
+
+def page_of(body: bytes) -> ListPage:
+    (found,) = pages(Answering(body), RESOURCE_OF["Pod"])
+    assert isinstance(found, ListPage)
+    return found
+
+
+def body_of(objects: list[Any], more: str = "") -> bytes:
+    head = '{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":'
+    return f"{head}{json.dumps(objects, separators=(',', ':'))}{more}}}\n".encode()
+
+
+def read(page: ListPage) -> list[Any]:
+    found: list[Any] = []
+    for piece in page.pieces():
+        assert piece.origin.place(0).object == f"items[{len(found)}]"
+        part: list[Any] = piece.decode(OBJECTS)
+        found += part
+    return found
+
+
+OBJECT = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries({"name": st.text(max_size=9)}),
+        "spec": st.lists(st.fixed_dictionaries({"metadata": st.just({"a": "},{"})}), max_size=3),
+    }
+)
+"""Inside of one, lists look like the list itself."""
+
+
+@given(st.lists(OBJECT, max_size=9), st.integers(0, 200), st.sampled_from(["", ',"more":[7]']))
+def test_the_pieces_are_the_page(objects: list[Any], size: int, more: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lists, "PIECE", size)
+        assert read(page_of(body_of(objects, more))) == objects
+
+
+def test_a_page_is_cut_between_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "PIECE", 100)
+    objects = [{"metadata": {"name": f"web-{number}"}} for number in range(20)]
+    found = list(page_of(body_of(objects)).pieces())
+    assert 3 < len(found) < 10
+    assert [one for piece in found for one in piece.decode(OBJECTS)] == objects
+
+
+def test_a_piece_that_is_no_json_is_told_as_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "PIECE", 10)
+    objects = [{"metadata": {"name": f"web-{number}"}} for number in range(5)]
+    broken = body_of(objects).replace(b'"web-3"', b'"web-3')
+    with pytest.raises(InputError, match=r"http://here/api/v1/pods.*: not valid JSON"):
+        read(page_of(broken))
