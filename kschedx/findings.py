@@ -546,7 +546,8 @@ class DeviceClaimNotCreated(_Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "device-claim-not-created"
     pod_claim: str
     template: str
-    template_exists: bool
+    template_exists: bool | None
+    """None where it is not in a snapshot that need not hold all of them."""
 
 
 class DeviceClaimBeingDeleted(_Facts, frozen=True, kw_only=True):

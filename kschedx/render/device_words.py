@@ -33,10 +33,11 @@ def claim_not_found(finding: DeviceClaimNotFound) -> Words:
 
 
 def claim_not_created(finding: DeviceClaimNotCreated) -> Words:
+    doubt = {True: (), False: ("does not exist",), None: ("not in the snapshot",)}
     return Words(
         headline=f"no resource claim has been made for {finding.pod_claim}",
         facts=(
-            Fact(label="template", items=(finding.template, *(() if finding.template_exists else ("not found",)))),
+            Fact(label="template", items=(finding.template, *doubt[finding.template_exists])),
             Fact(label="made by", items=("kube-controller-manager, which writes its name to the pod's status",)),
         ),
     )

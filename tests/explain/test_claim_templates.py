@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 import kschedx
 from kschedx.explain.claim_templates import NOTE
 from kschedx.explain.explanation import Explanation
@@ -38,3 +41,19 @@ def test_a_new_pod_whose_template_is_not_there() -> None:
 
 def test_a_pod_that_is_there_waits_for_the_controller() -> None:
     assert NOT_CREATED in explained([*CLUSTER, TEMPLATE, ME], "default/me").message
+
+
+@pytest.mark.parametrize(
+    ("objects", "complete", "exists"),
+    [([*CLUSTER, TEMPLATE, ME], False, True), ([*CLUSTER, ME], True, False), ([*CLUSTER, ME], False, None)],
+)
+def test_a_template_is_only_missed_where_all_are_known(
+    objects: list[Manifest], complete: bool, exists: bool | None
+) -> None:
+    snapshot = kschedx.Snapshot.from_objects(objects)
+    if complete:
+        source = replace(snapshot.source, complete=frozenset({"ResourceClaimTemplate"}))
+        snapshot = replace(snapshot, source=source)
+    statuses = kschedx.explain(snapshot, "default/me").cycle.pre_enqueue
+    (finding,) = (finding for status in statuses for finding in status.findings)
+    assert finding.to_dict()["templateExists"] is exists

@@ -83,7 +83,8 @@ def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[st
         if status.name == reference.name:
             return status.resource_claim_name, True
     key = f"{pod.metadata.namespace}/{template}"
-    exists = key in snapshot.devices.templates
+    is_known = snapshot.source.is_complete("ResourceClaimTemplate", pod.metadata.namespace)
+    exists = True if key in snapshot.devices.templates else False if is_known else None
     missing = DeviceClaimNotCreated(pod_claim=reference.name, template=key, template_exists=exists)
     raise RefusalError(f"{whose}: {_NOT_CREATED}", missing)
 
