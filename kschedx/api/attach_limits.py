@@ -5,8 +5,6 @@ Upstream: pkg/volume/util/attach_limit.go.
 
 from __future__ import annotations
 
-import hashlib
-
 PREFIX = "attachable-volumes-"
 CSI_PREFIX = f"{PREFIX}csi-"
 _LONGEST = 63
@@ -18,5 +16,7 @@ def csi_limit_key(driver: str) -> str:
     key = f"{CSI_PREFIX}{driver}"
     if len(key.encode()) < _LONGEST:
         return key
+    import hashlib  # few names are so long
+
     digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
     return f"{CSI_PREFIX}{driver[:23]}{digest[:16]}"

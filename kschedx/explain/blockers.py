@@ -37,7 +37,7 @@ from kschedx.findings import (
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.snapshot.columns import FloatArray, IntArray
+from kschedx.snapshot.columns import FloatArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -130,7 +130,7 @@ def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
         distances += distance
     group = reduce(_paired, kinds)
     found: list[tuple[tuple[float, ...], NodeGroup]] = []
-    for code in np.unique(group):
+    for code in distinct(group):
         members = np.flatnonzero(group == code)
         members = members[np.argsort(distances[members], kind="stable")]
         exemplar = account(cycle, int(rows[members[0]]))

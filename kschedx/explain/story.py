@@ -16,7 +16,7 @@ from kschedx.errors import InputError, Place
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Code
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 
 API_VERSION = "kschedx/v1"
 KIND = "Story"
@@ -233,7 +233,7 @@ def _verdicts(outcome: FilterOutcome) -> tuple[IntArray, tuple[Rejection, ...]]:
 
     told = np.ones(len(outcome.codes), dtype=np.bool_)
     told[list(outcome.with_nominated)] = False
-    for index in np.unique(outcome.plugin[(outcome.plugin >= 0) & told]).tolist():
+    for index in distinct(outcome.plugin[(outcome.plugin >= 0) & told]).tolist():
         verdicts, plugin = outcome.verdicts[index], outcome.plugins[index]
         rows = np.flatnonzero(told & (outcome.plugin == index))
         _, first, which = np.unique(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from kschedx.errors import ConfigError, nearest
 from kschedx.framework import interface
@@ -75,6 +74,8 @@ def plugin_class(name: str) -> type[Plugin]:
 
 @cache
 def _third_party() -> Mapping[str, object]:
+    from importlib.metadata import entry_points  # slow to load, and seldom needed
+
     return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
 
 

@@ -15,6 +15,14 @@ FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 
 
+def distinct(values: IntArray) -> IntArray:
+    """The different values, sorted. `numpy.unique` would load numpy.ma for it, which takes 5 ms."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), dtype=np.bool_)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
+
+
 class Column(Generic[T]):
     """A sequence of values in which equal ones are stored once.
 

@@ -17,7 +17,7 @@ from kschedx.api.selectors import (
     Requirement,
     compile_node_selector,
 )
-from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
+from kschedx.snapshot.columns import BoolArray, IntArray, distinct, rows_by_group
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.selection import where_requirement
 
@@ -42,7 +42,7 @@ class NodeLookup:
         rows = self._selectors.get(selector)
         if rows is None:
             terms = [self._term(term) for term in compile_node_selector(selector).terms]
-            rows = terms[0] if len(terms) == 1 else np.unique(np.concatenate([_NONE, *terms]))
+            rows = terms[0] if len(terms) == 1 else distinct(np.concatenate([_NONE, *terms]))
             self._selectors[selector] = rows
         return rows
 

@@ -26,6 +26,7 @@ from kschedx.api.types import (
     Service,
     StatefulSet,
 )
+from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
@@ -158,7 +159,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
 
     def without_pods(self, rows: Iterable[int]) -> Snapshot:
         """The cluster without these pods; their rows stay, but they run nowhere and wait for nothing."""
-        gone = np.unique(np.fromiter(rows, dtype=np.int64))
+        gone = distinct(np.fromiter(rows, dtype=np.int64))
         pods = self.pods.without(gone)
         tables = {options: table.without(pods, gone) for options, table in self._tables.items()}
         return replace(self, pods=pods, _tables=tables)

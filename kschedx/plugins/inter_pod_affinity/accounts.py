@@ -11,7 +11,7 @@ from kschedx.api.types import Pod
 from kschedx.findings import ExistingAntiAffinityConflict, Finding, PodAffinityUnsatisfied, PodAntiAffinityConflict
 from kschedx.plugins.inter_pod_affinity.filtering import FilterState
 from kschedx.plugins.inter_pod_affinity.terms import AffinityTerm
-from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
+from kschedx.snapshot.columns import BoolArray, IntArray, distinct, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
 SHOWN = 5
@@ -90,7 +90,7 @@ class Accounts:
         """The terms with this key by which pods keep the incoming one away, each with all pods that state it so."""
         group = self._counts.existing.group[pods]
         stated: dict[tuple[int, str], tuple[AffinityTerm, list[int]]] = {}
-        for number in np.unique(group).tolist():
+        for number in distinct(group).tolist():
             for term in self._counts.repelling.get(number, ()):
                 if term.topology_key == key:
                     stated.setdefault((term.index, term.selector_text), (term, []))[1].append(number)

@@ -17,7 +17,7 @@ from kschedx.api.csi_translation import (
 )
 from kschedx.api.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
 from kschedx.api.types import ObjectMeta, Volume
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -252,7 +252,7 @@ class AttachedVolumes:
         volumes = np.concatenate([source.volumes for source in sources])
         mine = np.array(self._driver, dtype=np.int64)[volumes] == self._drivers.get(driver, -1)
         width = max(len(self.volumes), 1)
-        pairs = np.unique(nodes[mine] * width + volumes[mine])
+        pairs = distinct(nodes[mine] * width + volumes[mine])
         return np.bincount(pairs // width, minlength=node_count).astype(np.int64)
 
     def on_node(self, driver: str, pods: IntArray, attached: IntArray) -> Iterator[tuple[Attachable, tuple[str, ...]]]:

@@ -20,7 +20,7 @@ from kschedx.plugins.pod_topology_spread.constraints import (
     where_labelled,
     where_present,
 )
-from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
+from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
 
 _INVALID = -1
@@ -81,7 +81,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
             else:
                 counted = complete & rules.counted(constraint, pod, everything)
                 domain = _domains(constraint.topology_key, everything)
-                size = len(np.unique(domain[scored]))
+                size = len(distinct(domain[scored]))
                 per_domain = np.bincount(domain[places[counted[places]]], minlength=int(domain.max(initial=0)) + 1)
                 matching = per_domain[domain]
             return SoftSpread(

@@ -6,7 +6,6 @@ predicates/predicates.go of 1.5.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from kschedx.api.attach_limits import csi_limit_key
 from kschedx.api.storage import PersistentVolumeSpec
 from kschedx.api.types import Node, Pod, Volume
 from kschedx.findings import AttachedVolume, Finding, PluginMessage, VolumeLimitExceeded
@@ -252,16 +252,4 @@ class MaxCSIVolumeCount(_VolumeCount):
                 yield bound.spec.csi.volume_handle, bound.spec.csi.driver
 
     def limit(self, node: Node, nodes: NodeTable, row: int, group: str) -> int | None:
-        return _allocatable(nodes, row, limit_resource(group)) if group else None
-
-
-_LONGEST_RESOURCE = 63
-
-
-def limit_resource(driver: str) -> str:
-    """The resource in which a node says how many volumes of a driver it can attach (GetCSIAttachLimitKey)."""
-    name = f"attachable-volumes-csi-{driver}"
-    if len(name.encode()) < _LONGEST_RESOURCE:
-        return name
-    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
-    return f"attachable-volumes-csi-{driver[:23]}{digest[:16]}"
+        return _allocatable(nodes, row, csi_limit_key(group)) if group else None
