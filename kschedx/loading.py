@@ -14,7 +14,7 @@ from kschedx.api.snapshot_header import merged
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 from kschedx.sources.dumps import Dump, See, ignore
 from kschedx.sources.files import read
 
@@ -39,10 +39,10 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
     amounts, selectors and operators that none would take. Raises `InputError` with the place.
     """
     builder, names = SnapshotBuilder(), []
-    formats: dict[str, None] = {}
+    dumps: list[Dump] = []
 
     def seen(dump: Dump) -> None:
-        formats[dump.format] = None
+        dumps.append(dump)
         see(dump)
 
     with without_collection():
@@ -55,14 +55,23 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
             names.append(merged(builder.headers[known:]).source or path)
         snapshot = builder.finish(", ".join(names))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
-    snapshot = replace(snapshot, source=replace(snapshot.source, formats=tuple(formats)))
+    source = _with_dumps(snapshot.source, dumps)
+    snapshot = replace(snapshot, source=source)
     if check:
-        source = snapshot.source
         if snapshot.orphans and "Node" not in source.missing and "Node" not in source.complete:
             _refuse_orphan(builder, snapshot)
         for error in written_errors(builder, snapshot):
             raise error
     return snapshot
+
+
+def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:
+    """What the dumps of other tools lack, as far as nothing else brought it."""
+    lacks = {
+        one.kind: one.what for dump in dumps for one in dump.lacks if not (one.is_whole and one.kind in source.kinds)
+    }
+    formats = tuple(dict.fromkeys((*source.formats, *(dump.format for dump in dumps))))
+    return replace(source, formats=formats, lacks={**source.lacks, **lacks})
 
 
 def load_live(

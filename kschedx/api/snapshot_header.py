@@ -23,6 +23,8 @@ _SERVER_VERSION = f"{DOMAIN}server-version"
 _KINDS = f"{DOMAIN}kinds"
 _MISSING = f"{DOMAIN}missing"
 _NAMESPACES = f"{DOMAIN}namespaces"
+_FORMATS = f"{DOMAIN}formats"
+_LACKS = f"{DOMAIN}lacks"
 _ANONYMIZED = f"{DOMAIN}anonymized"
 
 
@@ -41,6 +43,10 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
     """Kinds that could not be read, with the cause."""
     namespaces: tuple[str, ...] = ()
     """The only namespaces whose objects are there; empty for all."""
+    formats: tuple[str, ...] = ()
+    """The dumps of other tools that it was made from."""
+    lacks: Mapping[str, str] = {}
+    """Kinds of which such a dump does not hold all objects, with those that it lacks."""
     anonymized: bool = False
 
     def annotations(self) -> dict[str, str]:
@@ -53,6 +59,8 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
             _KINDS: _pairs({kind: str(count) for kind, count in self.complete.items()}),
             _MISSING: _pairs(self.missing),
             _NAMESPACES: ",".join(self.namespaces),
+            _FORMATS: ",".join(self.formats),
+            _LACKS: msgspec.json.encode(self.lacks).decode() if self.lacks else "",
             _ANONYMIZED: "true" if self.anonymized else "",
         }
         return {key: text for key, text in texts.items() if text}
@@ -76,7 +84,9 @@ def of_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
         server_version=annotations.get(_SERVER_VERSION, ""),
         complete={kind: int(count) for kind, count in counts.items() if count.isascii() and count.isdecimal()},
         missing=_from_pairs(annotations.get(_MISSING, "")),
-        namespaces=tuple(filter(None, annotations.get(_NAMESPACES, "").split(","))),
+        namespaces=_listed(annotations.get(_NAMESPACES, "")),
+        formats=_listed(annotations.get(_FORMATS, "")),
+        lacks=_texts(annotations.get(_LACKS, "")),
         anonymized=annotations.get(_ANONYMIZED) == "true",
     )
 
@@ -110,8 +120,21 @@ def merged(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
         complete=dict(sorted(complete.items())),
         missing=dict(sorted(missing.items())),
         namespaces=tuple(sorted({name for header in headers for name in header.namespaces})) if partial else (),
+        formats=tuple(dict.fromkeys(name for header in headers for name in header.formats)),
+        lacks={kind: what for header in headers for kind, what in header.lacks.items() if kind not in complete},
         anonymized=any(header.anonymized for header in headers),
     )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+def _texts(text: str) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return {}
 
 
 def _pairs(values: Mapping[str, str]) -> str:

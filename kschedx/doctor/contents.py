@@ -34,6 +34,7 @@ from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.batch import RAWS, Batch, Origin
 from kschedx.sources.dumps import Dump
+from kschedx.sources.dumps.lacks import is_read, lack
 
 MOST_PROBLEMS = 20
 """Beyond them nothing more is tried: it is another kind of file."""
@@ -96,6 +97,7 @@ class Contents:
             self._snapshots.add(origin.source)
             if batch.header not in self.headers:
                 self.headers.append(batch.header)
+                self._see_former_dumps(batch.header)
         for index, item in enumerate(items):
             if item is not None:
                 self._add(item, origin, index)
@@ -111,6 +113,12 @@ class Contents:
         self.problem_count += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(error)
+
+    def _see_former_dumps(self, header: SnapshotHeader) -> None:
+        """A snapshot lacks what the dumps lacked that it was made from."""
+        if header.formats:
+            lacks = tuple(lack(kind, what) for kind, what in header.lacks.items() if is_read(kind))
+            self.see(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
 
     def see(self, dump: Dump) -> None:
         """What was read is a dump of another tool."""

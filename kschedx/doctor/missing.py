@@ -50,7 +50,7 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
 
 def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
     """`none` are kinds of which nothing is there."""
-    in_part = [lack for lack in dump.lacks if lack.kind not in none and lack.what != f"every {lack.kind}"]
+    in_part = [lack for lack in dump.lacks if lack.kind not in none and not lack.is_whole]
     kinds = [lack.kind for lack in dump.lacks if lack.kind in none]
     if in_part or kinds:
         yield Lacking(

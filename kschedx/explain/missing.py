@@ -19,9 +19,10 @@ from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.cycle import Cycle
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.snapshot.kinds import GROUPS
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 NOTE = "unread-kind"
+DUMP_NOTE = "dump"
 PARTIAL_NOTE = "other-namespaces"
 
 Text = tuple[str, str, dict[str, object]]
@@ -109,6 +110,7 @@ def missing_notes(cycle: Cycle) -> Iterator[Text]:
         listed = ", ".join(source.namespaces)
         text = f"only namespace {listed} is in this snapshot: what pods of others take from the nodes is not counted"
         yield PARTIAL_NOTE, text, {"namespaces": list(source.namespaces)}
+    yield from _dump_notes(cycle)
     missing = source.missing
     forbidden = [kind for kind in _forbidden(cycle.snapshot) if kind in RULES]
     if forbidden:
@@ -123,8 +125,32 @@ def missing_notes(cycle: Cycle) -> Iterator[Text]:
         yield NOTE, text, {"kinds": absent, "cause": Missing.ABSENT.value}
 
 
+def _dump_notes(cycle: Cycle) -> Iterator[Text]:
+    """What a dump of another tool never holds."""
+    source = cycle.snapshot.source
+    if "Pod" in source.lacks:
+        yield DUMP_NOTE, _without_pods(source), {"formats": list(source.formats), "kinds": ["Pod"]}
+    lacking = [kind for kind in source.lacks if kind in RULES and RULES[kind].matters(cycle)]
+    if lacking:
+        listed = ", ".join(f"{resource_name(kind)} ({RULES[kind].leaves})" for kind in lacking)
+        text = f"not in {_dumps(source)}, or not all of them: {listed}"
+        yield DUMP_NOTE, text, {"formats": list(source.formats), "kinds": lacking}
+
+
+def _without_pods(source: Source) -> str:
+    text = f"{_dumps(source)} does not hold {source.lacks['Pod']}: nodes may be fuller than they look"
+    return f"{text} (kschedx doctor tells more)"
+
+
+def _dumps(source: Source) -> str:
+    named = (f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in filter(None, source.formats))
+    return " and ".join(named) or "a dump"
+
+
 def missing_for_many(snapshot: Snapshot) -> str:
-    """A sentence about kinds that some pods' answers may depend on; empty where there are none."""
+    """A sentence about objects that some pods' answers may depend on; empty where there are none."""
+    if "Pod" in snapshot.source.lacks:
+        return _without_pods(snapshot.source)
     names = [resource_name(kind) for kind in _forbidden(snapshot) if kind in RULES]
     listed = ", ".join(names)
     return f"listing is forbidden for {listed}: a pod that depends on them cannot be decided" if names else ""

@@ -53,6 +53,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """Kinds whose objects could not be read, though the cluster may have some."""
     formats: tuple[str, ...] = ()
     """The dumps of other tools that were recognized, by the names that people know them by."""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of which those dumps do not hold all objects, with those that they lack."""
     server_version: str = ""
     """The API server's release (`v1.36.2`), where one was asked."""
     taken: str = ""
@@ -80,6 +82,8 @@ class Source(Struct, frozen=True, kw_only=True):
             complete={kind: self.kinds.get(kind, 0) for kind in sorted(self.complete)},
             missing={kind: cause.value for kind, cause in self.missing.items()},
             namespaces=self.namespaces,
+            formats=self.formats,
+            lacks=self.lacks,
             anonymized=self.anonymized,
         )
 
@@ -93,6 +97,8 @@ class Source(Struct, frozen=True, kw_only=True):
             complete=frozenset(header.complete),
             missing={kind: causes[cause] for kind, cause in header.missing.items() if cause in causes},
             namespaces=header.namespaces,
+            formats=header.formats,
+            lacks=header.lacks,
             anonymized=header.anonymized,
         )
 

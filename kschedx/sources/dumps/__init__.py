@@ -8,6 +8,11 @@ from typing import TypeAlias
 from msgspec import Struct
 
 
+def every(kind: str) -> str:
+    """What a dump lacks that holds nothing of a kind."""
+    return f"every {kind}"
+
+
 class Lack(Struct, frozen=True, kw_only=True):
     """Objects that the cluster may have, and the dump has not."""
 
@@ -16,6 +21,11 @@ class Lack(Struct, frozen=True, kw_only=True):
     """"pods of namespaces that were not gathered"."""
     weakens: str
     """What cannot be relied on without them."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing of the kind is there."""
+        return self.what == every(self.kind)
 
 
 class Dump(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kschedx.sources.dumps import Lack
+from kschedx.sources.dumps import Lack, every
 
 _DEFAULT_SPREADING = "pods without constraints of their own may be spread differently: their scores cannot be relied on"
 _VOLUMES = "verdicts on pods with volume claims cannot be relied on"
@@ -39,7 +39,7 @@ _WEAKENS: Mapping[str, str] = {
 
 def lack(kind: str, what: str = "") -> Lack:
     """`what` is missing; without it, everything of the kind is."""
-    return Lack(kind=kind, what=what or f"every {kind}", weakens=_WEAKENS[kind])
+    return Lack(kind=kind, what=what or every(kind), weakens=_WEAKENS[kind])
 
 
 def is_read(kind: str) -> bool:
