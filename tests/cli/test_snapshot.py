@@ -275,6 +275,8 @@ def test_a_header_says_the_same_when_it_is_read() -> None:
         complete={"Node": 3, "Pod": 0},
         missing={"Service": "forbidden"},
         namespaces=("a", "b"),
+        formats=("must-gather", "oc adm inspect"),
+        lacks={"Pod": "pods of other namespaces, all of them", "Service": "every Service"},
         anonymized=True,
     )
     assert of_annotations(header.annotations()) == header
@@ -284,7 +286,7 @@ def test_a_header_says_the_same_when_it_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["Node", "Node=", "=3", "Node=x,Pod=-1", "Node=٣", ",,,", "Node=3=4"])
 def test_a_header_that_nobody_wrote_is_harmless(text: str) -> None:
-    found = of_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text})
+    found = of_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text, "kschedx.dev/lacks": text})
     assert found == SnapshotHeader()
 
 
