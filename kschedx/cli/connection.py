@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct
@@ -26,29 +28,34 @@ DEFAULT_TIMEOUT = 30
 LOGIN_TIMEOUT = 60.0
 """Seconds of a login without a terminal."""
 
-# kubectl's options, for every command that reads a cluster
-KubeconfigOption = Annotated[
-    str | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig; without it those of KUBECONFIG, as kubectl."),
-]
-ContextOption = Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The kubeconfig's cluster.")]
-UserOption = Annotated[str | None, typer.Option("--user", metavar="NAME", help="The kubeconfig's user.")]
-AsOption = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Impersonate this user.")]
-AsGroupOption = Annotated[
-    list[str] | None, typer.Option("--as-group", metavar="NAME", help="Impersonate this group. Repeatable.")
-]
-TimeoutOption = Annotated[
-    str | None,
-    typer.Option(
-        "--request-timeout",
-        metavar="TIME",
-        help=f"For each request: seconds, or as 1m30s; 0 is none.  [default: {DEFAULT_TIMEOUT}s]",
-    ),
-]
-InsecureOption = Annotated[
-    bool, typer.Option("--insecure-skip-tls-verify", help="Trust any server; its certificate is not looked at.")
-]
+# kubectl's options, for every command that reads a cluster: a field of Connection to what is typed
+_OPTIONS: Mapping[str, object] = {
+    "kubeconfig": Annotated[
+        str | None,
+        typer.Option(
+            "--kubeconfig", metavar="FILE", help="The kubeconfig; without it those of KUBECONFIG, as kubectl."
+        ),
+    ],
+    "context": Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")],
+    "cluster": Annotated[str | None, typer.Option("--cluster", metavar="NAME", help="The kubeconfig's cluster.")],
+    "user": Annotated[str | None, typer.Option("--user", metavar="NAME", help="The kubeconfig's user.")],
+    "as_user": Annotated[str | None, typer.Option("--as", metavar="NAME", help="Impersonate this user.")],
+    "as_groups": Annotated[
+        list[str] | None, typer.Option("--as-group", metavar="NAME", help="Impersonate this group. Repeatable.")
+    ],
+    "request_timeout": Annotated[
+        str | None,
+        typer.Option(
+            "--request-timeout",
+            metavar="TIME",
+            help=f"For each request: seconds, or as 1m30s; 0 is none.  [default: {DEFAULT_TIMEOUT}s]",
+        ),
+    ],
+    "insecure": Annotated[
+        bool | None,
+        typer.Option("--insecure-skip-tls-verify", help="Trust any server; its certificate is not looked at."),
+    ],
+}
 
 
 class Connection(Struct, frozen=True, kw_only=True):
@@ -77,6 +84,25 @@ class Connection(Struct, frozen=True, kw_only=True):
             "--insecure-skip-tls-verify": self.insecure,
         }
         return next((name for name, value in options.items() if value), "")
+
+
+def reads_a_cluster(command: Callable[..., int]) -> Callable[..., int]:
+    """A command with kubectl's options, called with `where`: the Connection that they say."""
+
+    @functools.wraps(command)
+    def called(**values: Any) -> int:
+        typed = {name: values.pop(name) for name in _OPTIONS}
+        chosen = {name: value for name, value in typed.items() if value is not None}
+        return command(**values, where=Connection(**chosen))
+
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "where"]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+        for name, hint in _OPTIONS.items()
+    ]
+    called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return called
 
 
 class Reached(Struct, frozen=True, kw_only=True):

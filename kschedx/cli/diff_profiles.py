@@ -36,6 +36,7 @@ class Output(StrEnum):
     MARKDOWN = "markdown"
 
 
+@connection.reads_a_cluster
 def diff_profiles(
     arguments: Annotated[
         list[str] | None,
@@ -77,14 +78,8 @@ def diff_profiles(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
     ] = None,
-    kubeconfig: connection.KubeconfigOption = None,
-    context: connection.ContextOption = None,
-    cluster: connection.ClusterOption = None,
-    user: connection.UserOption = None,
-    as_user: connection.AsOption = None,
-    as_group: connection.AsGroupOption = None,
-    request_timeout: connection.TimeoutOption = None,
-    insecure_skip_tls_verify: connection.InsecureOption = False,
+    *,
+    where: connection.Connection,
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.api.label_query import parse_label_query
@@ -92,16 +87,6 @@ def diff_profiles(
     from kschedx.explain.comparing import Pair
     from kschedx.explain.profile_changes import changes
 
-    where = connection.Connection(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=tuple(as_group or ()),
-        request_timeout=request_timeout,
-        insecure=insecure_skip_tls_verify,
-    )
     many = all_pending or all_running or selector is not None
     profiles, target = _profiles_and_target(
         arguments or [],

@@ -30,6 +30,7 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+@connection.reads_a_cluster
 def doctor(
     snapshot: Annotated[
         list[str] | None,
@@ -44,26 +45,10 @@ def doctor(
     output: Annotated[
         Output | None, typer.Option("--output", "-o", help="wide shows everything; json and yaml the whole document.")
     ] = None,
-    kubeconfig: connection.KubeconfigOption = None,
-    context: connection.ContextOption = None,
-    cluster: connection.ClusterOption = None,
-    user: connection.UserOption = None,
-    as_user: connection.AsOption = None,
-    as_group: connection.AsGroupOption = None,
-    request_timeout: connection.TimeoutOption = None,
-    insecure_skip_tls_verify: connection.InsecureOption = False,
+    *,
+    where: connection.Connection,
 ) -> int:
     """The command; its help is HELP."""
-    where = connection.Connection(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=tuple(as_group or ()),
-        request_timeout=request_timeout,
-        insecure=insecure_skip_tls_verify,
-    )
     diagnosis = _of_files(snapshot, where) if snapshot else _of_cluster(where)
     match output:
         case Output.JSON:

@@ -28,6 +28,7 @@ Exit codes: 0 written, 2 usage or input error.
 FORMATS = (".json", ".yaml", ".yml")
 
 
+@connection.reads_a_cluster
 def snapshot(
     output: Annotated[
         str,
@@ -69,14 +70,8 @@ def snapshot(
             help="With --anonymize: what was replaced by what, as JSON, for you alone.",
         ),
     ] = None,
-    kubeconfig: connection.KubeconfigOption = None,
-    context: connection.ContextOption = None,
-    cluster: connection.ClusterOption = None,
-    user: connection.UserOption = None,
-    as_user: connection.AsOption = None,
-    as_group: connection.AsGroupOption = None,
-    request_timeout: connection.TimeoutOption = None,
-    insecure_skip_tls_verify: connection.InsecureOption = False,
+    *,
+    where: connection.Connection,
 ) -> int:
     """The command; its help is HELP."""
     from pathlib import Path
@@ -93,16 +88,6 @@ def snapshot(
         raise InputError(f'-o: found "{output}", allowed are names in .json or .yaml, with .gz or .zst after it, and -')
     if anonymize_map and not anonymize:
         raise InputError("--anonymize-map needs --anonymize")
-    where = connection.Connection(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=tuple(as_group or ()),
-        request_timeout=request_timeout,
-        insecure=insecure_skip_tls_verify,
-    )
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
     found = connection.read_cluster(snapshot, where, namespace=namespace or "", keep=keep).snapshot

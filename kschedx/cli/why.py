@@ -36,6 +36,7 @@ class Output(StrEnum):
     NAME = "name"
 
 
+@connection.reads_a_cluster
 def why(
     target: Annotated[
         str | None, typer.Argument(metavar="[TARGET]", show_default=False, autocompletion=completion.targets)
@@ -114,14 +115,8 @@ def why(
     interval: Annotated[
         int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two looks at the cluster.")
     ] = 10,
-    kubeconfig: connection.KubeconfigOption = None,
-    context: connection.ContextOption = None,
-    cluster: connection.ClusterOption = None,
-    user: connection.UserOption = None,
-    as_user: connection.AsOption = None,
-    as_group: connection.AsGroupOption = None,
-    request_timeout: connection.TimeoutOption = None,
-    insecure_skip_tls_verify: connection.InsecureOption = False,
+    *,
+    where: connection.Connection,
 ) -> int:
     """The command; its help is HELP."""
     from functools import partial
@@ -153,16 +148,6 @@ def why(
         raise InputError("--dry-run=server is about one manifest and a live cluster")
     gates = feature_gates(feature_gate or [])
     configuration = None if config is None else named_profiles.configuration(config)
-    where = connection.Connection(
-        kubeconfig=kubeconfig,
-        context=context,
-        cluster=cluster,
-        user=user,
-        as_user=as_user,
-        as_groups=tuple(as_group or ()),
-        request_timeout=request_timeout,
-        insecure=insecure_skip_tls_verify,
-    )
 
     def read() -> connection.Reached:
         return connection.read_cluster_to_decide(snapshot, where, check=not ignore_orphans)
