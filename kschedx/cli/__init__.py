@@ -17,8 +17,12 @@ def main() -> None:
         sys.stdout.write(f"kschedx {__version__}\n")
         return
     import gc
+    import os
 
     from kschedx.cli.app import run
+
+    # numpy would start a thread for each processor, for linear algebra that nobody here does
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     gc.disable()  # a process that lives for seconds frees its memory by ending
     sys.exit(run())
