@@ -1,0 +1,80 @@
+"""What is said of a dump that never holds everything: by `why`, by a snapshot made of it, and by `doctor`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import Manifest
+from tests.cli.manifests import write
+from tests.command import kschedx
+from tests.sources.dumps import forms
+
+LACK = "pods of namespaces that were not gathered"
+
+
+def dump(folder: Path) -> Path:
+    (folder / "must-gather.tar").write_bytes(forms.tar(forms.must_gather()))
+    return folder / "must-gather.tar"
+
+
+def document(*arguments: str | Path) -> dict[str, Any]:
+    ran = kschedx("why", *arguments, "-o", "json")
+    assert ran.code in (0, 1), ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def notes(found: dict[str, Any]) -> list[str]:
+    return [note["text"] for note in found["notes"] if note["id"] == "dump"]
+
+
+def pod(name: str = "p", **spec: object) -> dict[str, object]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [], **spec}}
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    return write(tmp_path, pod(containers=[{"name": "main", "image": "app:v1"}]), name="pod.yaml")
+
+
+def test_why_says_that_nodes_may_be_fuller(manifest: Path, tmp_path: Path) -> None:
+    (first, *_) = notes(document(manifest, "-s", dump(tmp_path)))
+    assert (
+        first == f"a must-gather does not hold {LACK}: nodes may be fuller than they look (kschedx doctor tells more)"
+    )
+
+
+def test_a_snapshot_of_the_dump_says_the_same(manifest: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.json"
+    assert kschedx("snapshot", "-s", dump(tmp_path), "-o", small).code == 0
+    before, after = document(manifest, "-s", dump(tmp_path)), document(manifest, "-s", small)
+    assert notes(after) == notes(before)
+    told = kschedx("doctor", "-s", small).out
+    assert "must-gather" in told
+    assert LACK in " ".join(told.split())
+
+
+def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
+    gathered = tmp_path / "dump"
+    forms.folder(gathered, forms.cluster_info())
+    claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    uses = pod(containers=[{"name": "main", "image": "app:v1"}], volumes=claims)
+    target = write(tmp_path, uses, name="pod.yaml")
+    volume: Manifest = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": {}}
+    more = write(tmp_path, volume, name="more.yaml")
+    (without,) = notes(document(target, "-s", gathered))
+    (with_it,) = notes(document(target, "-s", gathered, "-s", more))
+    assert "persistentvolumes (" in without
+    assert "persistentvolumes (" not in with_it
+    assert "storageclasses.storage.k8s.io (" in with_it
+
+
+def test_many_pods_are_told_of_it_once(tmp_path: Path) -> None:
+    ran = kschedx("why", "--all-pending", "-s", dump(tmp_path))
+    assert ran.err.startswith(f"note: a must-gather does not hold {LACK}")
+    assert ran.err.count("must-gather") == 1
