@@ -143,8 +143,12 @@ def _without_pods(source: Source) -> str:
 
 
 def _dumps(source: Source) -> str:
-    named = (f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in filter(None, source.formats))
-    return " and ".join(named) or "a dump"
+    return " and ".join(map(with_article, source.formats)) or "a dump"
+
+
+def with_article(dump: str) -> str:
+    """`a must-gather`, `an oc adm inspect`."""
+    return f"{'an' if dump[:1] in ('a', 'e', 'i', 'o') else 'a'} {dump}"
 
 
 def missing_for_many(snapshot: Snapshot) -> str:

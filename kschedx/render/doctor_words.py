@@ -38,6 +38,7 @@ from kschedx.doctor.findings import (
     YoungNodes,
 )
 from kschedx.errors import InputError, Place
+from kschedx.explain.missing import with_article
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact, Words
 
@@ -215,11 +216,10 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
 
 
 def _lacking(found: Lacking) -> tuple[str, tuple[Fact, ...]]:
-    article = "an" if found.format[:1] in "aeio" else "a"
     first = found.what[0] if found.what else f"anything of {count(len(found.kinds), 'kind')}"
     every = (f"every {', '.join(found.kinds)}",) if found.kinds else ()
     lacks = (Fact(label="lacks", items=(*found.what[1:], *every)),) if found.what[1:] or every else ()
-    return f"{article} {found.format} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
+    return f"{with_article(found.format)} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
 
 
 def missing_kind(found: MissingKind) -> str:

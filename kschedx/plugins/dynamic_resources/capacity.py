@@ -45,8 +45,8 @@ def _consumption(capacity: DeviceCapacity, requested: str | int | float | None) 
     """What is asked for, rounded up to what the device's policy allows; its default, or all of it, where nothing is."""
     policy = capacity.request_policy
     if requested is None:
-        has_default = policy is not None and policy.default is not None
-        return nano_units(policy.default if has_default else capacity.value)  # type: ignore[union-attr]
+        default = None if policy is None else policy.default
+        return nano_units(capacity.value if default is None else default)
     amount = nano_units(requested)
     if policy is None:
         return amount
