@@ -19,7 +19,7 @@ from kschedx.sources.dumps import Dump, See, ignore
 from kschedx.sources.files import read
 
 if TYPE_CHECKING:
-    from kschedx.snapshot.slim import Slim
+    from kschedx.export.slim import Slim
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.reading import Event
 

@@ -28,13 +28,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": {"api", "findings"},
     "framework": {"api", "findings", "snapshot", "releases"},
     "plugins": {"api", "findings", "snapshot", "framework", "releases"},
-    "pre_framework": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
-    "explain": {"api", "findings", "snapshot", "framework", "plugins", "pre_framework", "releases"},
-    "loading": {"api", "snapshot", "sources"},
+    "legacy": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
+    "explain": {"api", "findings", "snapshot", "framework", "plugins", "legacy", "releases"},
+    "export": {"api", "findings", "snapshot"},
+    "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
     "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"loading"},
-    "cli": CORE | {"doctor", "loading", "releases", "sources", "render", TOP},
+    "cli": CORE | {"doctor", "export", "loading", "releases", "sources", "render", TOP},
     "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
     "__main__": {"cli"},
 }
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli", "render"},
-    "numpy": {"snapshot", "framework", "plugins", "pre_framework", "explain"},
+    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain"},
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.

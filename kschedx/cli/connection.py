@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
     from kschedx.errors import Place
-    from kschedx.snapshot.slim import Slim
+    from kschedx.export.slim import Slim
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
     from kschedx.sources.live.kubeconfig import Named

@@ -80,7 +80,7 @@ def snapshot(
     from msgspec.structs import replace
 
     from kschedx.errors import InputError, nearest
-    from kschedx.snapshot.slim import Slim
+    from kschedx.export.slim import Slim
     from kschedx.sources.output import STDOUT, compression_of, write
 
     name = output.removesuffix(compression_of(output))
@@ -105,7 +105,7 @@ def snapshot(
     objects: Iterable[bytes] = keep.lines()
     others = keep.count() - keep.count("Node") - keep.count("Pod")
     if anonymize:
-        from kschedx.snapshot.anonymous import Anonymous
+        from kschedx.export.anonymous import Anonymous
 
         anonymous = Anonymous.of_lines(keep.lines())
         header = anonymous.header(header)

@@ -24,7 +24,7 @@ from kschedx.releases import Release, resolve
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.pre_framework.scheduler import PredicateScheduler
+    from kschedx.legacy.scheduler import PredicateScheduler
 
 OF_KUBELET = "static pods, which a kubelet starts itself"
 OF_OTHERS = "pods of other schedulers"
@@ -171,7 +171,7 @@ class _OldRunner(_Runner):
         self._base.snapshot.nodes(request_options(self._setup.release))
 
     def story(self, pod: Pod, alone: Snapshot, target: Pod) -> Story:
-        from kschedx.pre_framework.schedule import schedule_with_predicates
+        from kschedx.legacy.schedule import schedule_with_predicates
 
         stored, _ = as_if_new(self._base.snapshot, pod)
         return _story(schedule_with_predicates(self._base.on(stored), target))
@@ -184,6 +184,6 @@ def _story(cycle: Cycle) -> Story:
 
 
 def _before_framework(config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> PredicateScheduler:
-    from kschedx.pre_framework.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
+    from kschedx.legacy.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
 
     return PredicateScheduler.of(config, release, snapshot)

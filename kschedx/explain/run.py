@@ -73,8 +73,8 @@ def _before_framework(
     snapshot: Snapshot, pod: Pod, config: Mapping[str, object] | None, profile: str | None, release: Release
 ) -> tuple[Cycle, Framework]:
     """The same for a release of predicates and priorities, whose configuration is a Policy."""
-    from kschedx.pre_framework.schedule import schedule_with_predicates  # few need it, and it is a scheduler of its own
-    from kschedx.pre_framework.scheduler import PredicateScheduler
+    from kschedx.legacy.schedule import schedule_with_predicates  # few need it, and it is a scheduler of its own
+    from kschedx.legacy.scheduler import PredicateScheduler
 
     scheduler = PredicateScheduler.of(config, release, snapshot)
     _profile(scheduler.config, pod, profile)
@@ -83,7 +83,7 @@ def _before_framework(
 
 def policy_profile(config: Mapping[str, object] | None, release: Release) -> Profile:
     """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
-    from kschedx.pre_framework.scheduler import PredicateScheduler
+    from kschedx.legacy.scheduler import PredicateScheduler
 
     return PredicateScheduler.of(config, release, Snapshot.from_objects(())).profile
 

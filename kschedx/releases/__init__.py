@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
-from kschedx.releases import configuration, plugins, pre_framework
+from kschedx.releases import configuration, legacy, plugins
 from kschedx.releases.behaviour import Behaviour
 from kschedx.releases.configuration import V1, V1BETA2, Arguments
 from kschedx.releases.dates import Minor, holds, minor
@@ -43,8 +43,8 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
     ConfigError for a release that kschedx does not know, and for gates that kube-scheduler would refuse.
     """
     name = _known(version) if version is not None else VERSIONS[0]
-    if name in pre_framework.VERSIONS:
-        return pre_framework.resolve(name, feature_gates or {})
+    if name in legacy.VERSIONS:
+        return legacy.resolve(name, feature_gates or {})
     release = minor(name)
     gates = resolve_gates(name, feature_gates or {})
     versions = configuration.versions_in(release)
@@ -81,7 +81,7 @@ def _before(first: Mapping[str, str], release: Minor) -> frozenset[str]:
 def _known(version: str) -> str:
     """`1.36` of `v1.36.2-gke.100`."""
     match = re.match(r"v?(\d+\.\d+)(?:[.+-]|$)", version, re.ASCII)
-    every = (*VERSIONS, *pre_framework.VERSIONS)
+    every = (*VERSIONS, *legacy.VERSIONS)
     if match and match[1] in every:
         return match[1]
     hint = nearest(version, every)

@@ -52,7 +52,7 @@ class Release(Struct, frozen=True, kw_only=True):
     messages: Messages
     behaviour: Behaviour
     has_framework: bool = True
-    """False for the schedulers of predicates and priorities (`pre_framework`)."""
+    """False for the schedulers of predicates and priorities (`legacy`)."""
 
     def enabled(self, gate: str) -> bool:
         """Whether a feature gate is on. A gate that came later is off, one that was removed is what it had become."""

@@ -70,7 +70,7 @@ def test_the_product_asks_only_for_gates_that_exist() -> None:
     asked = {
         gate
         for path in sorted((ROOT / "kschedx").rglob("*.py"))
-        if "pre_framework" not in path.parts
+        if "legacy" not in path.parts
         for gate in re.findall(r'\benabled\(\s*"(\w+)"', Path(path).read_text(encoding="utf-8"))
     }
     assert asked

@@ -15,7 +15,7 @@ import kschedx
 from kschedx.api.types import Pod
 from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
 from kschedx.errors import InputError
-from kschedx.snapshot.anonymous import Anonymous, anonymize
+from kschedx.export.anonymous import Anonymous, anonymize
 from kschedx.sources.files import read
 from tests.admission.test_recorded_admission import CASES as ADMISSION_CASES
 from tests.admission.test_recorded_admission import admitted

@@ -25,15 +25,15 @@ from kschedx.api.selectors import NODE_OPERATORS, NodeSelectorRequirement
 from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
 from kschedx.explain.fixes.affinity_remedies import OWN_LABELS
 from kschedx.explain.fixes.remedies import SYSTEM_TAINTS
+from kschedx.export.anonymous import Anonymous, anonymize
+from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
+from kschedx.export.anonymous.tokens import tokens
+from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
+from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
-from kschedx.snapshot.anonymous import Anonymous, anonymize
-from kschedx.snapshot.anonymous.fields import ANNOTATIONS, RECORDS
-from kschedx.snapshot.anonymous.tokens import tokens
-from kschedx.snapshot.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.snapshot.build import TYPED
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
 from kschedx.snapshot.kinds import GROUPS
-from kschedx.snapshot.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from tests.builders import Manifest, node, pod
 from tests.command import ROOT
 from tests.conformance.decisions import cases
@@ -357,7 +357,7 @@ def test_equal_input_gives_equal_output_in_every_process() -> None:
     """Python orders sets by chance, which is another one in each process."""
     program = """
 import msgspec
-from kschedx.snapshot.anonymous import anonymize
+from kschedx.export.anonymous import anonymize
 from kschedx.sources.files import read
 objects = [item for batch in read("fixtures/zone-full/cluster") for item in batch.decode(msgspec.json.Decoder(list))]
 print(msgspec.json.encode(anonymize(objects)))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import kschedx
-from kschedx.snapshot.anonymous import anonymize
+from kschedx.export.anonymous import anonymize
 from tests.builders import node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 

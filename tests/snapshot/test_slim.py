@@ -12,8 +12,8 @@ from hypothesis import given
 import kschedx
 from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
 from kschedx.errors import KschedxError
+from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
 from kschedx.snapshot.kinds import GROUPS
-from kschedx.snapshot.slim import ANNOTATIONS, SHAPES, Slim
 from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
 from tests.builders import Manifest, node, pod

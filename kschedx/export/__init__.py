@@ -1,0 +1,1 @@
+"""What `kschedx snapshot` writes: what scheduling reads of a cluster, cut down and, if asked for, anonymized."""

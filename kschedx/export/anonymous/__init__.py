@@ -1,0 +1,84 @@
+"""A cluster with its names, labels and images replaced, in which kube-scheduler decides the same.
+
+A name is replaced word by word, everywhere alike: the claim `web-0-data` of the pod `web-0` and its volume `data`
+stays one, the image `team/app` stays that of the nodes that hold it, and two zones of a region still look it. Words of
+Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept, checked
+or left out (`fields`). Equal input gives equal output; nothing is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kschedx.api.snapshot_header import SnapshotHeader
+from kschedx.export.anonymous.book import Book
+from kschedx.export.anonymous.changes import Json, version
+from kschedx.export.anonymous.collecting import Collected
+from kschedx.export.anonymous.fields import change_object
+from kschedx.export.anonymous.lines import Lines
+
+SOURCE = "an anonymized cluster"
+"""What such a cluster is called."""
+
+
+class Anonymous:
+    """What replaces what, for the names in some objects."""
+
+    def __init__(self, collected: Collected) -> None:
+        self._book = Book(collected)
+        self._lines = Lines(self._book)
+
+    @classmethod
+    def of(cls, objects: Iterable[Mapping[str, object]]) -> Anonymous:
+        """`objects` are manifests."""
+        collected = Collected()
+        for item in objects:
+            change_object(item, collected)
+        return cls(collected)
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[bytes]) -> Anonymous:
+        """`lines` are a JSON object each, as `slim.Slim` makes them: faster, since a pod template is read once."""
+        collected = Collected()
+        reading = Lines(collected)
+        for line in lines:
+            reading.changed(line)
+        return cls(collected)
+
+    def replaced(self, item: Mapping[str, object]) -> Json | None:
+        """One of the objects; None for one of a kind that scheduling does not read, which is left out."""
+        return change_object(item, self._book)
+
+    def line(self, line: bytes) -> bytes | None:
+        """`replaced`, of and as JSON."""
+        return self._lines.changed(line)
+
+    def name(self, text: str) -> str:
+        """What a name, or `namespace/name`, is called now. Raises KeyError for one that is in none of the objects."""
+        return self._book.name(text) if text in self._book else "/".join(map(self._book.name, text.split("/")))
+
+    def text(self, text: str) -> str:
+        """What is said about the cluster, such as an event's text, with the names that are in the objects replaced."""
+        return self._book.message(text)
+
+    def header(self, header: SnapshotHeader) -> SnapshotHeader:
+        """What the file of these objects says of itself: without where they came from."""
+        return replace(
+            header,
+            source=SOURCE,
+            server_version=version(header.server_version, self._book) or "",
+            namespaces=tuple(map(self.name, header.namespaces)),
+            anonymized=True,
+        )
+
+    def mapping(self) -> dict[str, str]:
+        """Words, addresses and long names to what replaced them, sorted; uids, which tell nothing, are not in it."""
+        return self._book.mapping()
+
+
+def anonymize(objects: Sequence[Mapping[str, object]]) -> list[Json]:
+    """The objects, in their order, with everything replaced that could tell whose they are."""
+    anonymous = Anonymous.of(objects)
+    return [found for item in objects if (found := anonymous.replaced(item)) is not None]

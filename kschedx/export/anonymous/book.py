@@ -1,0 +1,149 @@
+"""The second pass over a cluster: what replaces what."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from kschedx.api.attach_limits import CSI_PREFIX, csi_limit_key
+from kschedx.api.integers import parse_int64
+from kschedx.export.anonymous.changes import DNS_SUBDOMAIN, LABEL_VALUE
+from kschedx.export.anonymous.collecting import Collected
+from kschedx.export.anonymous.tokens import tokens
+from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
+
+INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_EC2 = re.compile(
+    r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)"
+)
+"""What EC2 calls its machines: how many volumes one can attach depends on it."""
+
+_CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
+_COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
+"""`3`, `0/6`: in a message, a number is no name."""
+
+_IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))
+"""Addresses that are nobody's (RFC 2544, RFC 3849)."""
+
+
+class Book:
+    """`changes.Names` that replaces what was collected. Raises KeyError for a name that was not."""
+
+    def __init__(self, seen: Collected) -> None:
+        self._values: dict[tuple[str, str], str] = {}
+        self._kept = frozenset(seen.kept)
+        names = dict(seen.names)
+        for key, texts in seen.values.items():
+            for text in texts:
+                if _stays(key, text, key in seen.compared_keys):
+                    self._values[key, text] = text
+                else:
+                    names[text] = min(names.get(text, LABEL_VALUE), LABEL_VALUE)
+        words = {word for text in names for word in WORD.findall(text)}
+        words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
+        kept = words & (VOCABULARY | seen.ordinals | seen.kept)
+        self._tokens = tokens(words - kept, kept)
+        self._names = {text: self._by_words(text) for text in names}
+        self._long = self._shortened(names)
+        self._names |= self._long
+        self._names |= self._attach_limits()
+        for key, texts in seen.values.items():
+            self._values |= {(key, text): self._names[text] for text in texts if (key, text) not in self._values}
+        self._uids = {text: f"00000000-0000-4000-8000-{n:012x}" for n, text in enumerate(sorted(seen.uids), start=1)}
+        self._ips = dict(_addresses(sorted(seen.ips)))
+        self._messages: dict[str, str] = {}
+
+    def _by_words(self, text: str) -> str:
+        return WORD.sub(lambda found: self._tokens.get(found[0], found[0]), text)
+
+    def _shortened(self, names: dict[str, int]) -> dict[str, str]:
+        """Names that grew beyond what is allowed, as one word, behind the domain of a key."""
+        grown = [text for text, limit in names.items() if _is_long(self._names[text], limit) > _is_long(text, limit)]
+        return {
+            text: "/".join(filter(None, (self._names[text].rpartition("/")[0], f"long{number}x")))
+            for number, text in enumerate(sorted(grown), start=1)
+        }
+
+    def _attach_limits(self) -> dict[str, str]:
+        """Resources that are named after a driver in a way of their own."""
+        limits = {text for text in self._names if text.startswith(CSI_PREFIX)}
+        drivers = self._names.items() if limits else ()
+        return {limit: csi_limit_key(new) for old, new in drivers if (limit := csi_limit_key(old)) in limits}
+
+    def mapping(self) -> dict[str, str]:
+        every = {**self._tokens, **self._ips, **self._long}
+        return {text: every[text] for text in sorted(every) if text != every[text]}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    # --- changes.Names
+
+    def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
+        return self._names[text]
+
+    def value(self, key: str, text: str) -> str:
+        return self._values[key, text]
+
+    def compared(self, key: str) -> None:
+        pass
+
+    def ordinal(self, number: int) -> None:
+        pass
+
+    def keep(self, text: str) -> None:
+        pass
+
+    def is_kept(self, text: str) -> bool:
+        return self._kept.issuperset(WORD.findall(text))
+
+    def uid(self, text: str) -> str:
+        return self._uids[text]
+
+    def ip(self, text: str) -> str:
+        return self._ips[text]
+
+    def message(self, text: str) -> str:
+        found = self._messages.get(text)
+        if found is None:
+            found = self._messages[text] = _CHUNK.sub(lambda chunk: self._in_message(chunk[0]), text)
+        return found
+
+    def _in_message(self, chunk: str) -> str:
+        if _COUNT.fullmatch(chunk):
+            return chunk
+        return self._long.get(chunk) or self._ips.get(chunk) or self._by_words(chunk)
+
+
+def _names_in(message: str) -> Iterable[str]:
+    """The parts of a message that may be names."""
+    return (chunk for chunk in _CHUNK.findall(message) if not _COUNT.fullmatch(chunk))
+
+
+def _stays(key: str, value: str, compared: bool) -> bool:
+    """Whether a rule looks into the value."""
+    if key in INSTANCE_TYPES:
+        return _EC2.fullmatch(value) is not None
+    return compared and parse_int64(value) is not None
+
+
+def _is_long(text: str, limit: int) -> bool:
+    """Of a key, what follows the domain counts."""
+    return len(text.rpartition("/")[2].encode(errors="surrogatepass")) > limit
+
+
+def _addresses(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Every address as another one; those of nobody in particular stay, and what is none is told apart by a number."""
+    for number, text in enumerate(texts, start=1):
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            yield text, f"no-address-{number}"
+            continue
+        if address.is_unspecified or address.is_loopback:
+            yield text, text
+        elif isinstance(address, ipaddress.IPv4Address):
+            yield text, str(ipaddress.IPv4Address(_IPV4 + number % 2**17))
+        else:
+            yield text, str(ipaddress.IPv6Address(_IPV6 + number))

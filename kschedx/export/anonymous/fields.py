@@ -1,0 +1,223 @@
+"""Which field holds what: a name, an amount, a time, ... Made from the records of `api`, so that none is forgotten.
+
+A field that no table here names is a name, and is replaced; one that no record has is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct, inspect
+
+from kschedx.api import devices, optional_admission, selectors, storage, types
+from kschedx.api.workloads import REVISION, TEMPLATE_PATHS
+from kschedx.export.anonymous import changes
+from kschedx.export.anonymous import devices as device_texts
+from kschedx.export.anonymous.changes import Change, Json, Names, Record
+from kschedx.snapshot import events
+from kschedx.snapshot.build import TYPED
+from kschedx.snapshot.kinds import GROUPS
+
+
+def _annotations(value: object, names: Names) -> object:
+    if not changes.is_map(value):
+        return None
+    changed = {key: ANNOTATIONS[key](item, names) for key, item in value.items() if key in ANNOTATIONS}
+    return {key: item for key, item in changed.items() if item is not None}
+
+
+_kept = changes.text(changes.as_written)
+_key = changes.text(changes.label_key)
+_time = changes.text(changes.time)
+_uid = changes.text(lambda text, names: names.uid(text))
+_ip = changes.text(lambda text, names: names.ip(text))
+_message = changes.text(lambda text, names: names.message(text))
+_image = changes.name(changes.ANY_LENGTH)
+_dns_label = changes.name(changes.DNS_LABEL)
+
+BY_FIELD: Mapping[str, Change] = {
+    "namespace": _dns_label,
+    "uid": _uid,
+    "annotations": _annotations,
+    "host_ip": _ip,
+    "scheduler_name": _kept,
+    "start": changes.ordinal,
+    "disrupted_pods": changes.times,
+    "extended_resource_name": changes.text(changes.resource),
+    "kubelet_version": changes.text(changes.version),
+    "attributes": device_texts.attributes,
+    "expression": changes.text(device_texts.expression),
+    "match_attribute": _key,
+    "distinct_attribute": _key,
+    "capacity_key": _key,
+    "share_id": _uid,
+    # times
+    "creation_timestamp": _time,
+    "deletion_timestamp": _time,
+    "allocation_timestamp": _time,
+    "start_time": _time,
+    "event_time": _time,
+    "last_timestamp": _time,
+    "deprecated_last_timestamp": _time,
+    "last_observed_time": _time,
+    # images
+    "image": _image,
+    "names": changes.list_of(_image),
+    "reference": _image,
+    # keys of labels and taints
+    "key": _key,
+    "topology_key": _key,
+    "topology_keys": changes.list_of(_key),
+    "match_label_keys": changes.list_of(_key),
+    "mismatch_label_keys": changes.list_of(_key),
+    # what a scheduler said, and under which name
+    "message": _message,
+    "note": _message,
+    "reporting_component": _kept,
+    "reporting_controller": _kept,
+    "component": _kept,
+}
+"""The fields that hold no plain name, whichever record they are in. A scheduler's name stays: the configuration that
+names it is not in the snapshot."""
+
+NAMES: Mapping[type[Struct], Change] = {
+    types.Container: _dns_label,
+    types.ContainerStatus: _dns_label,
+    types.ContainerPort: changes.name(changes.PORT_NAME),
+    types.Volume: _dns_label,
+}
+"""The records whose `name` has to be shorter than others."""
+
+WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Change]], Change]] = {
+    types.Taint: changes.requirement,
+    types.Toleration: changes.requirement,
+    selectors.LabelSelectorRequirement: changes.requirement,
+    selectors.NodeSelectorRequirement: changes.requirement,
+    storage.TopologySelectorLabelRequirement: changes.requirement,
+    types.PodCondition: changes.condition,
+    devices.DeviceTaint: changes.requirement,
+    devices.DeviceToleration: changes.requirement,
+}
+"""The records of which one field says how to read another."""
+
+
+def _of_record(kind: type[Struct]) -> dict[str, Change]:
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    found: dict[str, Change] = {}
+    for field in info.fields:
+        special = NAMES.get(kind) if field.name == "name" else BY_FIELD.get(field.name)
+        found[field.encode_name] = special or _of_type(field.type)
+    return found
+
+
+def _of_type(kind: inspect.Type) -> Change:
+    match kind:
+        case inspect.StructType(cls=cls):
+            return WRAPPED.get(cls, Record)(_of_record(cls))
+        case inspect.VarTupleType(item_type=item):
+            return changes.list_of(_of_type(item))
+        case inspect.DictType(value_type=inspect.StrType()):
+            return changes.labels
+        case inspect.DictType(value_type=inspect.UnionType()):
+            return changes.amounts
+        case inspect.DictType(value_type=inspect.StructType() as item):
+            return changes.by_name(_of_type(item))
+        case inspect.StrType():
+            return changes.name()
+        case inspect.UnionType(types=parts):
+            known = [part for part in parts if not isinstance(part, inspect.NoneType)]
+            return _of_type(known[0]) if len(known) == 1 else changes.quantity
+        case inspect.BoolType() | inspect.IntType():
+            return changes.number
+        case _:
+            raise TypeError(f"no rule for {kind}")
+
+
+# --- annotations
+
+
+class _PodSignature(Struct, frozen=True, rename="camel"):
+    pod_controller: types.OwnerReference = types.OwnerReference()
+
+
+class _AvoidedPods(Struct, frozen=True, rename="camel"):
+    pod_signature: _PodSignature = _PodSignature()
+
+
+class _Avoided(Struct, frozen=True, rename="camel"):
+    prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
+
+
+_TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.Toleration))))
+
+ANNOTATIONS: Mapping[str, Change] = {
+    types.AVOID_PODS: changes.encoded(Record(_of_record(_Avoided))),
+    REVISION: changes.text(changes.revision),
+    devices.EXTENDED_RESOURCE_CLAIM: changes.name(),
+    storage.BETA_STORAGE_CLASS: changes.name(),
+    storage.BIND_COMPLETED: changes.name(),
+    storage.SELECTED_NODE: changes.name(),
+    storage.MIGRATED_PLUGINS: changes.name(),
+    **dict.fromkeys(storage.DEFAULT_CLASS, changes.name()),
+    optional_admission.NODE_SELECTOR: changes.text(changes.label_pairs),
+    optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
+    optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
+}
+"""The annotations that are read; no other is kept."""
+
+
+# --- kinds
+
+
+class _Ordinals(Struct, frozen=True):
+    start: int = 0
+
+
+class _StatefulSetSpec(Struct, frozen=True, rename="camel"):
+    ordinals: _Ordinals | None = None
+    volume_claim_templates: tuple[storage.PersistentVolumeClaim, ...] = ()
+
+
+def _records() -> dict[str, Record]:
+    head = {"metadata": _of_type(inspect.type_info(types.ObjectMeta))}
+    kinds: dict[str, type[Any]] = {**TYPED, "Pod": types.Pod, "Node": types.Node, events.KIND: events.EventItem}
+    records = {kind: Record(head).both(_of_record(record)) for kind, record in kinds.items()}
+    for kind, path in TEMPLATE_PATHS.items():
+        fields = _of_record(types.PodTemplateSpec)
+        for part in reversed(path):
+            fields = {part: Record(fields)}
+        records[kind] = records.get(kind, Record(head)).both(fields)
+    records["StatefulSet"] = records["StatefulSet"].both({"spec": Record(_of_record(_StatefulSetSpec))})
+    return records
+
+
+RECORDS: Mapping[str, Record] = _records()
+"""Kind to what its objects hold."""
+POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
+"""The parts of a pod."""
+
+_API_VERSION = re.compile(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
+
+
+def change_object(item: Mapping[str, object], names: Names) -> Json | None:
+    """The object; None for one that scheduling does not read."""
+    kind, written = item.get("kind"), item.get("apiVersion") or ""
+    if not isinstance(kind, str) or not isinstance(written, str):
+        return None
+    group, _, version = written.rpartition("/")
+    is_known = _is_read(item, group) if kind == events.KIND else kind in RECORDS and GROUPS.get(kind) == group
+    if not is_known or not _API_VERSION.fullmatch(version):
+        return None
+    changed = RECORDS[kind](item, names)
+    return None if changed is None else {"apiVersion": written, "kind": kind, **changed}
+
+
+def _is_read(event: Mapping[str, object], group: str) -> bool:
+    """Of a text that was cut, the last name may be half a name, and none can be known again."""
+    if group not in events.GROUPS or event.get("reason") != events.FAILED_SCHEDULING:
+        return False
+    texts = (event.get("message"), event.get("note"))
+    return not any(isinstance(text, str) and events.is_cut(text) for text in texts)

@@ -1,0 +1,279 @@
+"""A Policy file: which predicates and priorities a scheduler has (pkg/scheduler/api/v1/types.go and validation.go,
+CreateFromConfig in pkg/scheduler/factory/factory.go)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.api import names
+from kschedx.api.integers import Int64
+from kschedx.api.resources import is_extended_resource
+from kschedx.api.types import Pod
+from kschedx.errors import ConfigError
+from kschedx.framework.config.decoding import decode
+from kschedx.framework.config.document import ExtenderManagedResource
+from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
+from kschedx.legacy.era import Era
+from kschedx.legacy.predicates.base import Predicate
+from kschedx.legacy.predicates.nodes import CheckNodeLabelPresence, LabelsPresence
+from kschedx.legacy.predicates.service_affinity import CheckServiceAffinity, ServiceAffinityArgument
+from kschedx.legacy.priorities.base import MAX_PRIORITY, Priority
+from kschedx.legacy.priorities.preferences import LabelPreference, NodeLabelPriority
+from kschedx.legacy.priorities.resources import RequestedToCapacityRatio, Shape
+from kschedx.legacy.priorities.spreading import ServiceAntiAffinityArgument
+
+KIND = "Policy"
+VERSION = "v1"
+DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
+NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
+
+T = TypeVar("T")
+
+
+# --- as it is written
+
+
+class PredicateArgument(Struct, frozen=True, kw_only=True, rename="camel"):
+    service_affinity: ServiceAffinityArgument | None = None
+    labels_presence: LabelsPresence | None = None
+
+
+class PredicatePolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    order: Int64 = 0
+    """Files have it, and nothing reads it: the order is the scheduler's own."""
+    argument: PredicateArgument | None = None
+
+
+class PriorityArgument(Struct, frozen=True, kw_only=True, rename="camel"):
+    service_anti_affinity: ServiceAntiAffinityArgument | None = None
+    label_preference: LabelPreference | None = None
+    requested_to_capacity_ratio_arguments: Shape | None = None
+
+
+class PriorityPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    weight: Int64 = 0
+    argument: PriorityArgument | None = None
+
+
+class PolicyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A webhook; an empty verb is one that it does not serve."""
+
+    url_prefix: str = ""
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: Int64 = 0
+    bind_verb: str = ""
+    enable_https: bool = False
+    tls_config: Mapping[str, object] | None = None
+    http_timeout: Int64 = 0
+    """Nanoseconds."""
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+    def is_interested(self, pod: Pod) -> bool:
+        """It manages something that the pod names, or nothing in particular."""
+        managed = {resource.name for resource in self.managed_resources}
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        named = (container.resources.requests.keys() | container.resources.limits.keys() for container in containers)
+        return not managed or any(managed & one for one in named)
+
+
+class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
+    kind: str = KIND
+    api_version: str = VERSION
+    predicates: tuple[PredicatePolicy, ...] | None = None
+    priorities: tuple[PriorityPolicy, ...] | None = None
+    extenders: tuple[PolicyExtender, ...] = field(default=())
+    hard_pod_affinity_symmetric_weight: Int64 = 0
+    always_check_all_predicates: bool = False
+
+
+# --- as it is meant
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """A scheduler's configuration, with the default provider's part where the file leaves that out."""
+
+    predicates: Mapping[str, tuple[type[Predicate], object]]
+    """Name to class and argument, in the order of evaluation."""
+    never_run: tuple[str, ...]
+    """Predicates that the file names and the order of evaluation does not."""
+    priorities: Mapping[str, tuple[type[Priority], object]]
+    weights: Mapping[str, int]
+    extenders: tuple[PolicyExtender, ...]
+    hard_pod_affinity_weight: int
+    stops_at_first: bool
+    """A node's first predicate that fails decides; otherwise all are told."""
+
+
+def load_policy(config: Mapping[str, object] | None, era: Era) -> Policy:
+    """The configuration of `config`, a Policy as parsed from YAML or JSON; None is the default provider.
+
+    Raises `ConfigError` with the field's path for what kube-scheduler would refuse.
+    """
+    document = _decode(config)
+    if config is None or era.fills_in_lists:
+        document = _with_provider(document, era)
+    for error in _errors(document, era):
+        raise error
+    weight = document.hard_pod_affinity_symmetric_weight if era.reads_policy_settings else 0
+    predicates = _predicates(document, era)
+    ordered = sorted(predicates) if era.order is None else [name for name in era.order if name in predicates]
+    priorities, weights = _priorities(document, era)
+    return Policy(
+        predicates={name: predicates[name] for name in ordered},
+        never_run=tuple(sorted(predicates.keys() - set(ordered))),
+        priorities=priorities,
+        weights=weights,
+        extenders=document.extenders,
+        hard_pod_affinity_weight=weight or DEFAULT_HARD_POD_AFFINITY_WEIGHT,
+        stops_at_first=era.order is not None
+        and not (era.reads_policy_settings and document.always_check_all_predicates),
+    )
+
+
+def _decode(config: Mapping[str, object] | None) -> PolicyDocument:
+    if config is None:
+        return PolicyDocument()
+    if not isinstance(config, Mapping):
+        raise refuse("", f"expected a {KIND}, found {shown(config)}")
+    for path, wanted in (("kind", KIND), ("apiVersion", VERSION)):
+        found = config.get(path)
+        if found is not None and found != wanted:
+            hint = "before the framework, a scheduler is configured by a Policy" if path == "kind" else ""
+            raise refuse(path, f"expected {wanted}, found {shown(found)}", hint)
+    return decode(config, PolicyDocument, "")
+
+
+def _errors(document: PolicyDocument, era: Era) -> Iterator[ConfigError]:
+    for i, priority in enumerate(document.priorities or ()):
+        path = f"priorities[{i}].weight"
+        if priority.weight <= 0:
+            yield refuse(path, f"expected a positive weight, found {priority.weight}")
+        if priority.weight >= era.maximum_weight:
+            yield refuse(path, f"expected a weight below {era.maximum_weight}, found {priority.weight}")
+    yield from _extender_errors(document)
+    weight = document.hard_pod_affinity_symmetric_weight
+    if era.reads_policy_settings and not 0 <= weight <= 100:
+        yield refuse(
+            "hardPodAffinitySymmetricWeight",
+            f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100",
+        )
+
+
+def _extender_errors(document: PolicyDocument) -> Iterator[ConfigError]:
+    binders: list[int] = []
+    managed: set[str] = set()
+    for i, extender in enumerate(document.extenders):
+        path = f"extenders[{i}]"
+        if extender.prioritize_verb and extender.weight <= 0:
+            yield refuse(f"{path}.weight", f"expected a positive weight, found {extender.weight}")
+        if extender.bind_verb:
+            binders.append(i)
+        for j, resource in enumerate(extender.managed_resources):
+            at = f"{path}.managedResources[{j}].name"
+            if any(names.label_key_errors(resource.name)) or not is_extended_resource(resource.name):
+                yield refuse(at, f"expected an extended resource, found {shown(resource.name)}")
+            if resource.name in managed:
+                yield refuse(at, f"duplicate extender managed resource name {shown(resource.name)}")
+            managed.add(resource.name)
+    if len(binders) > 1:
+        yield refuse(f"extenders[{binders[1]}].bindVerb", f"only one extender can implement bind, found {len(binders)}")
+
+
+# --- predicates and priorities by name
+
+
+def _with_provider(document: PolicyDocument, era: Era) -> PolicyDocument:
+    """The lists that are absent are those of the default provider."""
+    if document.predicates is None:
+        document = replace(document, predicates=tuple(PredicatePolicy(name=name) for name in era.default_predicates))
+    if document.priorities is None:
+        weights = era.default_priorities.items()
+        document = replace(document, priorities=tuple(PriorityPolicy(name=name, weight=one) for name, one in weights))
+    return document
+
+
+def _predicates(document: PolicyDocument, era: Era) -> dict[str, tuple[type[Predicate], object]]:
+    chosen: dict[str, tuple[type[Predicate], object]] = {}
+    for i, written in enumerate(document.predicates or ()):
+        chosen[written.name] = _predicate(written, f"predicates[{i}]", era)
+    for name in era.mandatory_predicates:
+        chosen.setdefault(name, (era.predicates[name], None))
+    return chosen
+
+
+def _predicate(written: PredicatePolicy, path: str, era: Era) -> tuple[type[Predicate], object]:
+    if written.argument is None:
+        return _registered(written.name, era.predicates, "predicate", path), None
+    _check_name(written.name, path)
+    affinity, presence = written.argument.service_affinity, written.argument.labels_presence
+    if (affinity is None) == (presence is None):
+        raise refuse(f"{path}.argument", "expected exactly one of serviceAffinity and labelsPresence")
+    return (CheckServiceAffinity, affinity) if affinity is not None else (CheckNodeLabelPresence, presence)
+
+
+def _priorities(document: PolicyDocument, era: Era) -> tuple[dict[str, tuple[type[Priority], object]], dict[str, int]]:
+    """In the order of their names."""
+    chosen: dict[str, tuple[type[Priority], object]] = {}
+    weights: dict[str, int] = {}
+    for i, written in enumerate(document.priorities or ()):
+        chosen[written.name] = _priority(written, f"priorities[{i}]", era)
+        weights[written.name] = written.weight
+    return {name: chosen[name] for name in sorted(chosen)}, {name: weights[name] for name in sorted(chosen)}
+
+
+def _priority(written: PriorityPolicy, path: str, era: Era) -> tuple[type[Priority], object]:
+    argument = written.argument
+    if argument is None:
+        return _registered(written.name, era.priorities, "priority", path), None
+    _check_name(written.name, path)
+    shape = argument.requested_to_capacity_ratio_arguments
+    if shape is not None and not era.has_ratio_argument:
+        raise refuse(f"{path}.argument", 'unknown field "requestedToCapacityRatioArguments"')
+    given = [one for one in (argument.service_anti_affinity, argument.label_preference, shape) if one is not None]
+    if len(given) != 1:
+        known = "serviceAntiAffinity, labelPreference" + (
+            ", requestedToCapacityRatioArguments" * era.has_ratio_argument
+        )
+        raise refuse(f"{path}.argument", f"expected exactly one of {known}")
+    if shape is not None:
+        for error in _shape_errors(shape, f"{path}.argument.requestedToCapacityRatioArguments.shape"):
+            raise error
+        return RequestedToCapacityRatio, shape
+    if argument.label_preference is not None:
+        return NodeLabelPriority, argument.label_preference
+    return era.service_anti_affinity, argument.service_anti_affinity
+
+
+def _registered(name: str, known: Mapping[str, type[T]], what: str, path: str) -> type[T]:
+    found = known.get(name)
+    if found is None:
+        raise refuse(f"{path}.name", f"{what} {shown(name)} does not exist", nearest_or_all(name, known))
+    return found
+
+
+def _check_name(name: str, path: str) -> None:
+    if not NAME.fullmatch(name):
+        raise refuse(f"{path}.name", f"expected letters, digits and inner hyphens, at least two, found {shown(name)}")
+
+
+def _shape_errors(shape: Shape, path: str) -> Iterator[ConfigError]:
+    if not shape.shape:
+        yield refuse(path, "at least one point must be specified")
+    for i, point in enumerate(shape.shape):
+        if i and shape.shape[i - 1].utilization >= point.utilization:
+            yield refuse(f"{path}[{i}].utilization", "utilization values must be sorted and differ")
+        if not 0 <= point.utilization <= 100:
+            yield refuse(f"{path}[{i}].utilization", f"expected 0 to 100, found {point.utilization}")
+        if not 0 <= point.score <= MAX_PRIORITY:
+            yield refuse(f"{path}[{i}].score", f"expected 0 to {MAX_PRIORITY}, found {point.score}")

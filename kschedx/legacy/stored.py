@@ -1,0 +1,201 @@
+"""A cluster as API servers of the time stored it: fields of later releases are gone.
+
+Where a rule of today is reused, it then finds nothing that it could read and its predecessor could not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.api.resources import CPU
+from kschedx.api.selectors import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.api.types import (
+    Affinity,
+    Container,
+    ContainerPort,
+    NodeAffinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    ResourceList,
+    ResourceRequirements,
+    Volume,
+    WeightedPodAffinityTerm,
+)
+from kschedx.legacy.requests import whole_units
+from kschedx.snapshot.columns import Column
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import Storage
+
+
+class Schema(Struct, frozen=True, kw_only=True):
+    """What differs between the APIs of the two releases, as far as scheduling reads it."""
+
+    counts_every_resource: bool
+    """Otherwise cpu, memory, `gpu` and opaque integer resources are all that is counted."""
+    reads_init_containers: bool
+    """They were an annotation before they became a field."""
+    reads_node_fields: bool
+    """matchFields of node affinity."""
+    reads_port_details: bool
+    """A host port's address and protocol; otherwise the number is all."""
+    knows_shared_iscsi: bool
+    """That two pods cannot share an iSCSI disk."""
+
+
+GPU = "alpha.kubernetes.io/nvidia-gpu"
+OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
+
+
+def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
+    """The whole cluster. Pods that run are counted without their init containers."""
+    specs = snapshot.pods.specs
+    stored = [replace(stored_spec(spec, schema), init_containers=()) for spec in specs.values]
+    pods = replace(snapshot.pods, specs=Column(specs.codes, stored), derived={}, _requests={})
+    return replace(snapshot, pods=pods, storage=_storage(snapshot.storage), _tables={})
+
+
+def stored_pod(pod: Pod, schema: Schema) -> Pod:
+    status = PodStatus(phase=pod.status.phase, nominated_node_name=pod.status.nominated_node_name)
+    return replace(pod, spec=stored_spec(pod.spec, schema), status=status)
+
+
+def stored_spec(spec: PodSpec, schema: Schema) -> PodSpec:
+    return PodSpec(
+        node_name=spec.node_name,
+        scheduler_name=spec.scheduler_name,
+        priority=spec.priority,
+        priority_class_name=spec.priority_class_name,
+        restart_policy=spec.restart_policy,
+        node_selector=spec.node_selector,
+        affinity=None if spec.affinity is None else _affinity(spec.affinity, schema),
+        tolerations=spec.tolerations,
+        containers=tuple(_container(container, schema) for container in spec.containers),
+        init_containers=tuple(_container(container, schema) for container in spec.init_containers)
+        if schema.reads_init_containers
+        else (),
+        volumes=tuple(_volume(volume, schema) for volume in spec.volumes),
+        host_network=spec.host_network,
+    )
+
+
+def _container(container: Container, schema: Schema) -> Container:
+    return Container(
+        name=container.name,
+        image=container.image,
+        resources=ResourceRequirements(
+            requests=_resources(container.resources.requests, schema),
+            limits=_resources(container.resources.limits, schema),
+        ),
+        ports=container.ports if schema.reads_port_details else tuple(map(_number_only, container.ports)),
+    )
+
+
+def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
+    """Amounts in whole units: each was rounded up before they were summed."""
+    return {
+        name: f"{amount}m" if name == CPU else str(amount)
+        for name, amount in whole_units(resources).items()
+        if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(OPAQUE_INTEGER)
+    }
+
+
+def _number_only(port: ContainerPort) -> ContainerPort:
+    return replace(port, host_ip="", protocol="TCP")
+
+
+def _volume(volume: Volume, schema: Schema) -> Volume:
+    return replace(
+        volume, ephemeral=None, csi=None, image=None, iscsi=volume.iscsi if schema.knows_shared_iscsi else None
+    )
+
+
+# --- affinity
+
+
+def _affinity(affinity: Affinity, schema: Schema) -> Affinity:
+    return Affinity(
+        node_affinity=None if affinity.node_affinity is None else _node_affinity(affinity.node_affinity, schema),
+        pod_affinity=None if affinity.pod_affinity is None else _pod_affinity(affinity.pod_affinity),
+        pod_anti_affinity=None if affinity.pod_anti_affinity is None else _pod_affinity(affinity.pod_anti_affinity),
+    )
+
+
+def _node_affinity(affinity: NodeAffinity, schema: Schema) -> NodeAffinity:
+    """Preferences never looked at fields."""
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is not None and not schema.reads_node_fields:
+        required = NodeSelector(node_selector_terms=tuple(map(_without_fields, required.node_selector_terms)))
+    return NodeAffinity(
+        required_during_scheduling_ignored_during_execution=required,
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            PreferredSchedulingTerm(weight=term.weight, preference=_without_fields(term.preference))
+            for term in affinity.preferred_during_scheduling_ignored_during_execution
+        ),
+    )
+
+
+def _without_fields(term: NodeSelectorTerm) -> NodeSelectorTerm:
+    return NodeSelectorTerm(match_expressions=term.match_expressions)
+
+
+def _pod_affinity(affinity: PodAffinity) -> PodAffinity:
+    return PodAffinity(
+        required_during_scheduling_ignored_during_execution=tuple(
+            map(_term, affinity.required_during_scheduling_ignored_during_execution)
+        ),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            WeightedPodAffinityTerm(weight=one.weight, pod_affinity_term=_term(one.pod_affinity_term))
+            for one in affinity.preferred_during_scheduling_ignored_during_execution
+        ),
+    )
+
+
+def _term(term: PodAffinityTerm) -> PodAffinityTerm:
+    """Without a selector of namespaces, and without the expressions that matchLabelKeys adds to that of pods."""
+    selector = term.label_selector
+    if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
+        kept = tuple(one for one in selector.match_expressions if not _is_merged(one, term))
+        selector = LabelSelector(match_labels=selector.match_labels, match_expressions=kept)
+    return PodAffinityTerm(label_selector=selector, namespaces=term.namespaces, topology_key=term.topology_key)
+
+
+def _is_merged(expression: LabelSelectorRequirement, term: PodAffinityTerm) -> bool:
+    keys = {"In": term.match_label_keys, "NotIn": term.mismatch_label_keys}.get(expression.operator, ())
+    return expression.key in keys and len(expression.values) == 1
+
+
+# --- storage
+
+
+def _storage(storage: Storage) -> Storage:
+    """Nothing was known of what drivers say about nodes, of storage capacity or of attributes classes."""
+    return Storage(
+        volumes={name: _persistent_volume(volume) for name, volume in storage.volumes.items()},
+        claims=dict(_claims(storage.claims.items())),
+        classes=storage.classes,
+    )
+
+
+def _persistent_volume(volume: PersistentVolume) -> PersistentVolume:
+    if not volume.spec.volume_attributes_class_name:
+        return volume
+    return replace(volume, spec=replace(volume.spec, volume_attributes_class_name=""))
+
+
+def _claims(claims: Iterable[tuple[str, PersistentVolumeClaim]]) -> Iterable[tuple[str, PersistentVolumeClaim]]:
+    for key, claim in claims:
+        named = claim.spec.volume_attributes_class_name
+        yield key, replace(claim, spec=replace(claim.spec, volume_attributes_class_name="")) if named else claim

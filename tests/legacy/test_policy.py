@@ -1,0 +1,293 @@
+"""Policy files: what they mean, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from kschedx.errors import ConfigError, UndecidableError
+from tests.builders import Manifest, node, pod
+from tests.command import ROOT
+from tests.legacy.clusters import decide, policy
+
+CLUSTER = [node("a"), node("b"), pod("web")]
+
+
+def points(config: Manifest | None, version: str = "1.13", **gates: bool) -> dict[str, list[object]]:
+    found: dict[str, list[object]] = decide(CLUSTER, version, config, gates)["profile"]["extensionPoints"]
+    return found
+
+
+# --- what a file means
+
+
+def test_the_file_of_the_default_provider_is_the_default() -> None:
+    written = yaml.safe_load((ROOT / "profiles" / "policy-1.13.yaml").read_text(encoding="utf-8"))
+    assert points(written) == points(None)
+
+
+def test_the_file_of_the_first_release_names_what_that_had() -> None:
+    written = yaml.safe_load((ROOT / "profiles" / "policy-1.0.yaml").read_text(encoding="utf-8"))
+    assert points(written, "1.5") == {
+        "predicates": ["HostName", "MatchNodeSelector", "NoDiskConflict", "PodFitsHostPorts", "PodFitsResources"],
+        "predicatesNeverRun": [],
+        "priorities": [
+            {"name": "BalancedResourceAllocation", "weight": 1},
+            {"name": "LeastRequestedPriority", "weight": 1},
+            {"name": "SelectorSpreadPriority", "weight": 1},
+        ],
+    }
+
+
+def test_the_order_is_the_schedulers_own_whatever_the_file_says() -> None:
+    written = policy([{"name": "MatchInterPodAffinity", "order": 1}, {"name": "HostName", "order": 2}], [])
+    assert points(written)["predicates"] == [
+        "CheckNodeUnschedulable",
+        "HostName",
+        "PodToleratesNodeTaints",
+        "MatchInterPodAffinity",
+    ]
+
+
+def test_a_predicate_outside_of_the_order_is_never_run() -> None:
+    retiring: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
+    written = policy([{"name": "Retiring", "argument": retiring}, "PodFitsPorts"], [])
+    found = decide([node("a", labels={"retiring": "2020"}), pod("web")], config=written)
+    assert found["profile"]["extensionPoints"]["predicatesNeverRun"] == ["PodFitsPorts", "Retiring"]
+    assert found["outcome"] == "Scheduled"
+
+
+def test_in_1_5_a_predicate_of_any_name_is_run() -> None:
+    retiring: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
+    found = decide(
+        [node("a", labels={"retiring": "2020"}), pod("web")],
+        "1.5",
+        policy([{"name": "Retiring", "argument": retiring}], []),
+    )
+    assert found["message"].endswith("fit failure summary on nodes : CheckNodeLabelPresence (1)")
+
+
+def test_a_list_that_is_absent_is_the_default_providers() -> None:
+    default = points(None)
+    assert points(policy(priorities=[]))["predicates"] == default["predicates"]
+    assert points(policy(predicates=[]))["priorities"] == default["priorities"]
+
+
+def test_in_1_5_a_list_that_is_absent_is_empty() -> None:
+    assert points(policy(priorities=["EqualPriority"]), "1.5")["predicates"] == []
+
+
+def test_without_priorities_all_nodes_are_worth_one() -> None:
+    found = decide(CLUSTER, config=policy([], []))["score"]["nodes"]
+    assert {name: told["total"] for name, told in found.items()} == {"a": 1, "b": 1}
+
+
+def test_the_last_weight_counts() -> None:
+    twice = policy([], [{"name": "EqualPriority", "weight": 2}, {"name": "EqualPriority", "weight": 5}])
+    assert points(twice)["priorities"] == [{"name": "EqualPriority", "weight": 5}]
+
+
+def test_gates_choose_between_taints_and_conditions() -> None:
+    found = points(None, TaintNodesByCondition=False)["predicates"]
+    assert found[0] == "CheckNodeCondition"
+    assert "CheckNodeUnschedulable" not in found
+    assert {"CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"} <= set(found)
+    assert "ResourceLimitsPriority" in str(points(None, ResourceLimitsPriorityFunction=True)["priorities"])
+
+
+# --- short circuit and all reasons
+
+SHORT = [node("a", taints=["k:NoSchedule"], allocatable={"cpu": "0", "pods": "0"}), pod("web")]
+
+
+def test_the_first_predicate_that_fails_is_the_verdict() -> None:
+    assert decide(SHORT)["message"] == "0/1 nodes are available: 1 Insufficient pods."
+
+
+def test_all_predicates_are_told_on_request() -> None:
+    written = policy(["PodFitsResources", "GeneralPredicates"], [], alwaysCheckAllPredicates=True)
+    found = decide(SHORT, config=written)
+    assert found["filter"]["nodes"]["a"]["verdict"] == {
+        "code": "UnschedulableAndUnresolvable",
+        "plugin": "GeneralPredicates",
+        "reasons": ["Insufficient pods", "Insufficient pods", "node(s) had taints that the pod didn't tolerate"],
+    }
+    # one node gives a reason as often as predicates do
+    assert found["message"] == (
+        "0/1 nodes are available: 1 node(s) had taints that the pod didn't tolerate, 2 Insufficient pods."
+    )
+
+
+# --- extenders
+
+
+def extender(**fields: object) -> Manifest:
+    return policy([], [], extenders=[{"urlPrefix": "http://extender", **fields}])
+
+
+GPU: Manifest = {"containers": [{"name": "main", "resources": {"requests": {"acme.io/gpu": "1"}}}]}
+MANAGES_GPU = [{"name": "acme.io/gpu", "ignoredByScheduler": True}]
+
+
+@pytest.mark.parametrize("verb", [{"filterVerb": "filter"}, {"prioritizeVerb": "prioritize", "weight": 1}])
+@pytest.mark.parametrize("version", ["1.13", "1.5"])
+def test_what_an_extender_decides_is_not_guessed_at(verb: Manifest, version: str) -> None:
+    with pytest.raises(UndecidableError, match="the extender at http://extender decides about default/web too"):
+        decide(CLUSTER, version, extender(**verb))
+
+
+@pytest.mark.parametrize("fields", [{"bindVerb": "bind"}, {"filterVerb": "filter", "managedResources": MANAGES_GPU}])
+def test_an_extender_that_decides_nothing_does_no_harm(fields: Manifest) -> None:
+    assert decide(CLUSTER, config=extender(**fields))["outcome"] == "Scheduled"
+
+
+def test_an_extender_is_not_asked_about_nodes_that_failed() -> None:
+    asked = extender(filterVerb="filter") | {"predicates": [{"name": "PodFitsResources"}]}
+    assert decide(SHORT, config=asked)["message"] == "0/1 nodes are available: 1 Insufficient pods."
+
+
+def test_an_extender_is_not_asked_what_a_single_node_is_worth() -> None:
+    asked = extender(prioritizeVerb="prioritize", weight=1)
+    assert decide([node("a"), pod("web")], config=asked)["bestNodes"] == ["a"]
+    with pytest.raises(UndecidableError):
+        decide([node("a"), pod("web")], "1.5", asked)
+
+
+@pytest.mark.parametrize("verb", [{"preemptVerb": "preempt"}, {"filterVerb": "filter"}])
+def test_an_extender_can_choose_victims(verb: Manifest) -> None:
+    low = pod("low", on="a", spec=GPU, priority=0)
+    cluster = [
+        node("a", allocatable={"cpu": "4", "pods": "9", "acme.io/gpu": "1"}),
+        low,
+        pod("web", spec=GPU, priority=9),
+    ]
+    asked = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
+    if "preemptVerb" in verb:
+        with pytest.raises(UndecidableError, match="chooses victims too"):
+            decide(cluster, config=asked)
+    else:
+        assert decide(cluster, config=asked)["postFilter"]["bestCandidates"] == ["a"]
+
+
+def test_a_resource_that_an_extender_accounts_for_is_not_checked() -> None:
+    managed = extender(bindVerb="bind", managedResources=MANAGES_GPU) | {"predicates": [{"name": "PodFitsResources"}]}
+    cluster = [node("a"), pod("web", spec=GPU)]
+    assert decide(cluster, config=managed)["outcome"] == "Scheduled"
+    assert decide(cluster)["message"] == "0/1 nodes are available: 1 Insufficient acme.io/gpu."
+
+
+# --- what is refused
+
+
+def shape(*points_of: tuple[int, int]) -> Manifest:
+    written = [{"utilization": utilization, "score": score} for utilization, score in points_of]
+    argument = {"requestedToCapacityRatioArguments": {"shape": written}}
+    return policy([], [{"name": "Ratio", "weight": 1, "argument": argument}])
+
+
+RATIO = "priorities[0].argument.requestedToCapacityRatioArguments.shape"
+
+REFUSED: list[tuple[Manifest, str]] = [
+    (
+        policy(["PodFitsResource"]),
+        'predicates[0].name: predicate "PodFitsResource" does not exist (did you mean "PodFitsResources"?)',
+    ),
+    (policy(["CheckNodeMemoryPressure"]), 'predicates[0].name: predicate "CheckNodeMemoryPressure" does not exist'),
+    (
+        policy(priorities=["LeastRequested"]),
+        'priorities[0].name: priority "LeastRequested" does not exist (did you mean "LeastRequestedPriority"?)',
+    ),
+    (
+        policy(priorities=["Zzz"]),
+        'priorities[0].name: priority "Zzz" does not exist (known: BalancedResourceAllocation',
+    ),
+    (
+        policy(priorities=[{"name": "EqualPriority"}]),
+        "priorities[0].weight: expected a positive weight, found 0",
+    ),
+    (
+        policy(priorities=[{"name": "EqualPriority", "weight": "1"}]),
+        'priorities[0].weight: expected a whole number, found "1"',
+    ),
+    (
+        policy(priorities=[{"name": "EqualPriority", "weight": 2**63 // 10}]),
+        "priorities[0].weight: expected a weight below 922337203685477580, found 922337203685477580",
+    ),
+    (policy(["HostName"], predicate=[]), 'predicate: unknown field "predicate" (did you mean "predicates"?)'),
+    (
+        policy([{"name": "Mine", "argument": {}}]),
+        "predicates[0].argument: expected exactly one of serviceAffinity and labelsPresence",
+    ),
+    (
+        policy([{"name": "Mine", "argument": {"labelsPresence": {"label": "x"}}}]),
+        'predicates[0].argument.labelsPresence.label: unknown field "label" (did you mean "labels"?)',
+    ),
+    (
+        policy([{"name": "my_own", "argument": {"labelsPresence": {"labels": ["x"]}}}]),
+        'predicates[0].name: expected letters, digits and inner hyphens, at least two, found "my_own"',
+    ),
+    (
+        policy(priorities=[{"name": "Mine", "weight": 1, "argument": {}}]),
+        "priorities[0].argument: expected exactly one of serviceAntiAffinity, labelPreference, requested",
+    ),
+    (shape(), f"{RATIO}: at least one point must be specified"),
+    (shape((50, 1), (50, 2)), f"{RATIO}[1].utilization: utilization values must be sorted and differ"),
+    (shape((0, 11)), f"{RATIO}[0].score: expected 0 to 10, found 11"),
+    (shape((101, 1)), f"{RATIO}[0].utilization: expected 0 to 100, found 101"),
+    (
+        policy(hardPodAffinitySymmetricWeight=101),
+        "hardPodAffinitySymmetricWeight: invalid hardPodAffinitySymmetricWeight: 101, must be in the range 1-100",
+    ),
+    (extender(prioritizeVerb="p"), "extenders[0].weight: expected a positive weight, found 0"),
+    (
+        extender(managedResources=[{"name": "cpu"}]),
+        'extenders[0].managedResources[0].name: expected an extended resource, found "cpu"',
+    ),
+    (
+        extender(managedResources=[{"name": "a.io/b"}, {"name": "a.io/b"}]),
+        'extenders[0].managedResources[1].name: duplicate extender managed resource name "a.io/b"',
+    ),
+    (
+        policy(extenders=[{"bindVerb": "x"}, {"bindVerb": "y"}]),
+        "extenders[1].bindVerb: only one extender can implement bind, found 2",
+    ),
+    ({"kind": "KubeSchedulerConfiguration"}, 'kind: expected Policy, found "KubeSchedulerConfiguration"'),
+    ({"kind": "Policy", "apiVersion": "v2"}, 'apiVersion: expected v1, found "v2"'),
+]
+
+
+@pytest.mark.parametrize(("written", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_a_policy_is_refused_at_its_place(written: Manifest, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        decide(CLUSTER, config=written)
+
+
+def test_1_5_does_not_know_what_came_later() -> None:
+    with pytest.raises(ConfigError, match='predicate "CheckVolumeBinding" does not exist'):
+        decide(CLUSTER, "1.5", policy(["CheckVolumeBinding"]))
+    with pytest.raises(ConfigError, match=re.escape('unknown field "requestedToCapacityRatioArguments"')):
+        decide(CLUSTER, "1.5", shape((0, 1)))
+
+
+def test_a_gate_that_decides_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r'feature gate "PodPriorities" decides nothing .*did you mean "PodPriority"'):
+        decide(CLUSTER, gates={"PodPriorities": True})
+    with pytest.raises(ConfigError, match=r"gates that do: none"):
+        decide(CLUSTER, "1.5", gates={"PodPriority": True})
+
+
+def test_a_pod_of_another_scheduler_is_not_this_ones() -> None:
+    with pytest.raises(ConfigError, match="profile not found for scheduler name"):
+        decide([node("a"), pod("web", schedulerName="mine")])
+
+
+@pytest.mark.parametrize(("version", "release"), [("1.13", "1.13"), ("v1.13.4", "1.13"), ("1.5.2", "1.5")])
+def test_releases_by_version(version: str, release: str) -> None:
+    assert decide(CLUSTER, version)["kubernetesVersion"] == release
+
+
+def test_other_releases_before_the_framework_are_not_known() -> None:
+    with pytest.raises(ConfigError, match=r'unknown Kubernetes release "1\.9".*1\.13, 1\.5'):
+        decide(CLUSTER, "1.9")
