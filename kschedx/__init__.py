@@ -18,7 +18,7 @@ import_module("kschedx.explain")
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from kschedx.explain.explanation import Explanation
+    from kschedx.answer.explanation import Explanation
     from kschedx.snapshot.snapshot import Snapshot
 
 __all__ = ["Snapshot", "__version__", "explain", "load"]
@@ -57,7 +57,7 @@ def explain(
     KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. Raises
     `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to guess.
     """
-    from kschedx.explain.run import explain_pod
+    from kschedx.answer.run import explain_pod
 
     return explain_pod(
         snapshot,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from kschedx.explain.explanation import Explanation
+    from kschedx.answer.explanation import Explanation
     from kschedx.explain.story import Story
     from kschedx.snapshot.snapshot import Snapshot
 

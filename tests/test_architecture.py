@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain"}
+CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "answer"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "api": set(),
@@ -30,6 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plugins": {"api", "findings", "snapshot", "framework", "releases"},
     "legacy": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "legacy", "releases"},
+    "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
+    "answer": {"api", "findings", "snapshot", "framework", "plugins", "legacy", "explain", "fixes", "releases"},
     "export": {"api", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
@@ -44,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli", "render"},
-    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain"},
+    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain", "fixes", "answer"},
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.

@@ -64,8 +64,8 @@ def list_profiles() -> int:
 
 def _policy(name: str, release: Release) -> Profile:
     """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
+    from kschedx.answer.run import policy_profile
     from kschedx.cli.named_profiles import configuration, placed
-    from kschedx.explain.run import policy_profile
 
     config = configuration(name)
     with placed(name):

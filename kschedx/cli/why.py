@@ -11,8 +11,8 @@ from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from kschedx.answer.explanation import Explanation
     from kschedx.cli.why_many import Asked
-    from kschedx.explain.explanation import Explanation
     from kschedx.explain.notes import Note
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
@@ -123,12 +123,12 @@ def why(
 
     from msgspec.structs import replace
 
+    from kschedx.answer.run import explain_pod
     from kschedx.api.types import Pod
     from kschedx.cli import named_profiles
     from kschedx.cli.target import find_target, node_names
     from kschedx.errors import ConfigError, InputError, Place
     from kschedx.explain.admission import admitted_pod
-    from kschedx.explain.run import explain_pod
     from kschedx.explain.which_release import release_to_emulate
     from kschedx.releases import resolve
 

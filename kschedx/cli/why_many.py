@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Pod
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.errors import ConfigError, UndecidableError
-from kschedx.explain.explanation import Explanation
 from kschedx.explain.many import Answer
 from kschedx.framework.cycle import Outcome
 from kschedx.snapshot.snapshot import Snapshot

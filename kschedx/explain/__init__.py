@@ -1,1 +1,1 @@
-"""Reads a finished cycle: the document, the diagnosis, who holds what, and what would fix it."""
+"""Reads a finished cycle: the diagnosis, who holds what, what to know to trust the answer."""

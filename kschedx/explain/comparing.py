@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
+from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.comparison import Difference, compare
 from kschedx.explain.missing import require_for_decision
-from kschedx.explain.run import as_if_new
 from kschedx.explain.story import Story
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.cycle import Cycle

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from kschedx.answer.explanation import Explanation
 from kschedx.errors import InputError, nearest
 from kschedx.explain.admission import ROUTINE
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.explanation import Explanation
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import kschedx as library
-from kschedx.explain.explanation import Explanation
+from kschedx.answer.explanation import Explanation
 from tests.builders import Manifest, node
 
 LIMITS: Manifest = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.explain.fixes.model import Certainty
+from kschedx.fixes.model import Certainty
 from tests.builders import Manifest, node, pod
 from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 import pytest
 from msgspec.structs import replace
 
+from kschedx.answer.run import explain_pod
 from kschedx.errors import UndecidableError
 from kschedx.explain.missing import RULES
-from kschedx.explain.run import explain_pod
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.explain.explanation import Explanation
+from kschedx.answer.explanation import Explanation
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
 

@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 import msgspec
 
+from kschedx.answer.run import explain_pod
 from kschedx.api import label_query, quantity, timestamps, types
 from kschedx.api.decode import decode
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.explain import events
-from kschedx.explain.run import explain_pod
 from kschedx.framework.config import load_profiles
 from kschedx.framework.duration import Duration
 from kschedx.loading import load

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kschedx.answer.run import explain_pod
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.run import explain_pod
 from kschedx.findings import (
     DeviceClaimOutOfReach,
     DeviceClassNotFound,

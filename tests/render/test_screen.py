@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedx.answer.explanation import Explanation
+from kschedx.answer.run import explain_pod
 from kschedx.cli.target import find_target
 from kschedx.errors import InputError
-from kschedx.explain.explanation import Explanation
-from kschedx.explain.run import explain_pod
 from kschedx.loading import load
 from kschedx.render.screen import MOST_LINES, why
 from kschedx.snapshot.snapshot import Snapshot

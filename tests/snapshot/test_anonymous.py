@@ -23,13 +23,13 @@ from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.api.resource_validation import _STANDARD as STANDARD_RESOURCES
 from kschedx.api.selectors import NODE_OPERATORS, NodeSelectorRequirement
 from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
-from kschedx.explain.fixes.affinity_remedies import OWN_LABELS
-from kschedx.explain.fixes.remedies import SYSTEM_TAINTS
 from kschedx.export.anonymous import Anonymous, anonymize
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
 from kschedx.export.anonymous.tokens import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
+from kschedx.fixes.affinity_remedies import OWN_LABELS
+from kschedx.fixes.remedies import SYSTEM_TAINTS
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
 from kschedx.snapshot.build import TYPED
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.types import Node, ObjectMeta, OwnerReference, Pod
-from kschedx.explain.fixes import pod_edits as edit
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 from kschedx.findings import InsufficientResource, TooManyPods
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 
 LEAST_SHARE = 10
 """A pod that could have less than one in this many of what it asks for is not told to ask for that."""

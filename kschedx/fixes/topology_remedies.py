@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kschedx.explain.fixes import pod_edits as edit
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
     PodAffinityUnsatisfied,
@@ -15,6 +13,8 @@ from kschedx.findings import (
     TopologyLabelMissing,
     TopologySpreadSkew,
 )
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
 
 
 def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Place) -> Iterator[Remedy]:

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.errors import UndecidableError
-from kschedx.explain.fixes.model import Proposal
+from kschedx.fixes.model import Proposal
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState

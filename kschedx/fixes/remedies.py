@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from kschedx import findings as f
 from kschedx.api.tolerations import DO_NOT_SCHEDULE, tolerates
 from kschedx.api.types import Node, Taint
-from kschedx.explain.fixes import pod_edits as edit
-from kschedx.explain.fixes.affinity_remedies import affinity_remedies
-from kschedx.explain.fixes.device_remedies import free_devices
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
-from kschedx.explain.fixes.resource_remedies import resource_remedies
-from kschedx.explain.fixes.storage_remedies import claim_from_template, fewer_volumes, smaller_claim
-from kschedx.explain.fixes.topology_remedies import existing_rule_remedies, own_rule_remedies, spread_remedies
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.affinity_remedies import affinity_remedies
+from kschedx.fixes.device_remedies import free_devices
+from kschedx.fixes.remedy import Cost, Place, Remedy, change_pod, delete_pods
+from kschedx.fixes.resource_remedies import resource_remedies
+from kschedx.fixes.storage_remedies import claim_from_template, fewer_volumes, smaller_claim
+from kschedx.fixes.topology_remedies import existing_rule_remedies, own_rule_remedies, spread_remedies
 from kschedx.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 
 SYSTEM_TAINTS = (

@@ -8,11 +8,11 @@ from itertools import islice, product
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.explain.fixes.model import Certainty, Fix, Proposal
-from kschedx.explain.fixes.remedies import remedies
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, delete_pods
-from kschedx.explain.fixes.trial import Result, attempt
 from kschedx.findings import Finding
+from kschedx.fixes.model import Certainty, Fix, Proposal
+from kschedx.fixes.remedies import remedies
+from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
+from kschedx.fixes.trial import Result, attempt
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.runtime import Framework

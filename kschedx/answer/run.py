@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
+from kschedx.answer.explanation import Explanation
 from kschedx.api.admission import Admitted
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
+from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.claim_templates import with_claims_of_templates
-from kschedx.explain.explanation import Explanation
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
 from kschedx.explain.which_release import NOTE as RELEASE
@@ -86,18 +85,6 @@ def policy_profile(config: Mapping[str, object] | None, release: Release) -> Pro
     from kschedx.legacy.scheduler import PredicateScheduler
 
     return PredicateScheduler.of(config, release, Snapshot.from_objects(())).profile
-
-
-def as_if_new(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
-    """A pod that runs already as if it were scheduled now: a cluster without it, and the pod bound to no node."""
-    row = snapshot.pods.rows.get(pod.key)
-    if row is None or snapshot.pods.node_names[row] not in snapshot.cluster.index:
-        return snapshot, pod
-    unbound = msgspec.structs.replace(pod.spec, node_name="")
-    without = snapshot.without_pods([row])
-    if snapshot.devices.claims:
-        without = without.with_devices(snapshot.devices.without_consumers({pod.key}))
-    return without, msgspec.structs.replace(pod, spec=unbound)
 
 
 def _profile(scheduler: SchedulerConfig, pod: Pod, name: str | None) -> Profile:

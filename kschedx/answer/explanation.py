@@ -6,9 +6,9 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from kschedx.explain.document import document
-from kschedx.explain.fixes import Fix, find_fixes
+from kschedx.answer.document import document
 from kschedx.explain.notes import Note, notes
+from kschedx.fixes import Fix, find_fixes
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.runtime import Framework
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.types import Node, Pod
-from kschedx.explain.fixes.model import Proposal
+from kschedx.fixes.model import Proposal
 from kschedx.framework.cycle import Cycle
 from kschedx.snapshot.nodes import NodeTable
 

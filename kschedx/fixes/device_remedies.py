@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, delete_pods
-from kschedx.explain.fixes.resource_remedies import MOST_VICTIMS, pod_list
 from kschedx.findings import DeviceShortage, InsufficientDevices
+from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
+from kschedx.fixes.resource_remedies import MOST_VICTIMS, pod_list
 
 _TRIED = 3
 """Ways to free the devices of a node; which of them belong together is for the trial to say."""

@@ -17,10 +17,10 @@ from kschedx.api.storage import (
     with_default_class,
 )
 from kschedx.errors import InputError
-from kschedx.explain.fixes.model import Proposal
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, delete_pods
-from kschedx.explain.fixes.resource_remedies import LEAST_SHARE, one_more_node, pod_list
 from kschedx.findings import ClaimNotFound, InsufficientStorageCapacity, NoMatchingVolume, VolumeLimitExceeded
+from kschedx.fixes.model import Proposal
+from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
+from kschedx.fixes.resource_remedies import LEAST_SHARE, one_more_node, pod_list
 
 
 def claim_from_template(finding: ClaimNotFound, place: Place) -> Iterator[Remedy]:

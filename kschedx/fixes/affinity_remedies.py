@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from kschedx.api.selectors import NodeSelectorRequirement
 from kschedx.api.types import Node, Pod
-from kschedx.explain.fixes import pod_edits as edit
-from kschedx.explain.fixes.remedy import Cost, Place, Remedy, change_pod
 from kschedx.findings import NodeAffinityMismatch, RequirementMatch, TermMatch
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.remedy import Cost, Place, Remedy, change_pod
 from kschedx.snapshot.nodes import ClusterNodes
 
 CLOSE = 0.6

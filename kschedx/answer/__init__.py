@@ -1,0 +1,1 @@
+"""The answer to a question about one pod: what is run, and what is told of it."""

@@ -1,0 +1,164 @@
+"""Every reason a plugin can have, as facts; a module per family.
+
+A finding holds numbers, names and tuples, no sentence: kube-scheduler's text, our words, colour and JSON are separate
+readers of it. `reason` is the stable id that `kschedx reason ID` explains and that JSON carries. `render/words` forks
+over the union and ends in `assert_never`, so a finding without words does not pass the type checker.
+
+Structs rather than dataclasses, which take a hundred times longer to define: every start-up would feel it.
+"""
+
+from kschedx.findings.claims import (
+    ClaimBeingDeleted,
+    ClaimFacts,
+    ClaimFinding,
+    ClaimLost,
+    ClaimNotFound,
+    ClaimNotOwned,
+    ClaimUnbound,
+    VolumeNotFound,
+)
+from kschedx.findings.devices import (
+    CounterShortage,
+    DeviceClaimBeingDeleted,
+    DeviceClaimNotCreated,
+    DeviceClaimNotFound,
+    DeviceClaimNotOwned,
+    DeviceClaimOutOfReach,
+    DeviceClassNotFound,
+    DeviceFinding,
+    DeviceHolder,
+    DeviceSelectorFailed,
+    DeviceShortage,
+    DevicesToAllocate,
+    InsufficientDevices,
+)
+from kschedx.findings.node import (
+    MissingNodeFeatures,
+    NodeAffinityMismatch,
+    NodeFinding,
+    NodeNameMismatch,
+    NodeUnschedulable,
+    RequirementMatch,
+    TermMatch,
+    UntoleratedTaint,
+)
+from kschedx.findings.plugin import (
+    PluginMessage,
+)
+from kschedx.findings.pod import (
+    NodesExcluded,
+    PodFinding,
+    PodGroupIncomplete,
+    SchedulingGated,
+)
+from kschedx.findings.resources import (
+    HostPortConflict,
+    InsufficientResource,
+    ResourceFinding,
+    TooManyPods,
+)
+from kschedx.findings.topology import (
+    DomainCount,
+    ExistingAntiAffinityConflict,
+    PodAffinityUnsatisfied,
+    PodAntiAffinityConflict,
+    TopologyFinding,
+    TopologyLabelMissing,
+    TopologySpreadSkew,
+)
+from kschedx.findings.volumes import (
+    AttachedVolume,
+    ClaimInUse,
+    DiskConflict,
+    DriverNotInstalled,
+    InsufficientStorageCapacity,
+    LostCount,
+    NoMatchingVolume,
+    ProvisioningTopologyMismatch,
+    SelectedNodeMismatch,
+    StorageCapacity,
+    VolumeCandidate,
+    VolumeFinding,
+    VolumeLimitExceeded,
+    VolumeNodeAffinityMismatch,
+    VolumeToBind,
+    VolumeToProvision,
+    VolumeZoneMismatch,
+)
+
+Finding = (
+    PodFinding
+    | NodeFinding
+    | ResourceFinding
+    | TopologyFinding
+    | ClaimFinding
+    | VolumeFinding
+    | DeviceFinding
+    | PluginMessage
+)
+
+__all__ = [
+    "AttachedVolume",
+    "ClaimBeingDeleted",
+    "ClaimFacts",
+    "ClaimFinding",
+    "ClaimInUse",
+    "ClaimLost",
+    "ClaimNotFound",
+    "ClaimNotOwned",
+    "ClaimUnbound",
+    "CounterShortage",
+    "DeviceClaimBeingDeleted",
+    "DeviceClaimNotCreated",
+    "DeviceClaimNotFound",
+    "DeviceClaimNotOwned",
+    "DeviceClaimOutOfReach",
+    "DeviceClassNotFound",
+    "DeviceFinding",
+    "DeviceHolder",
+    "DeviceSelectorFailed",
+    "DeviceShortage",
+    "DevicesToAllocate",
+    "DiskConflict",
+    "DomainCount",
+    "DriverNotInstalled",
+    "ExistingAntiAffinityConflict",
+    "Finding",
+    "HostPortConflict",
+    "InsufficientDevices",
+    "InsufficientResource",
+    "InsufficientStorageCapacity",
+    "LostCount",
+    "MissingNodeFeatures",
+    "NoMatchingVolume",
+    "NodeAffinityMismatch",
+    "NodeFinding",
+    "NodeNameMismatch",
+    "NodeUnschedulable",
+    "NodesExcluded",
+    "PluginMessage",
+    "PodAffinityUnsatisfied",
+    "PodAntiAffinityConflict",
+    "PodFinding",
+    "PodGroupIncomplete",
+    "ProvisioningTopologyMismatch",
+    "RequirementMatch",
+    "ResourceFinding",
+    "SchedulingGated",
+    "SelectedNodeMismatch",
+    "StorageCapacity",
+    "TermMatch",
+    "TooManyPods",
+    "TopologyFinding",
+    "TopologyLabelMissing",
+    "TopologySpreadSkew",
+    "UntoleratedTaint",
+    "VolumeCandidate",
+    "VolumeFinding",
+    "VolumeLimitExceeded",
+    "VolumeNodeAffinityMismatch",
+    "VolumeNotFound",
+    "VolumeToBind",
+    "VolumeToProvision",
+    "VolumeZoneMismatch",
+]

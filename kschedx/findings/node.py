@@ -1,0 +1,74 @@
+"""A node's own properties against what the pod asks of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kschedx.findings.facts import Facts
+
+
+class NodeUnschedulable(Facts, frozen=True, kw_only=True):
+    """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
+
+    reason: ClassVar[str] = "node-unschedulable"
+
+
+class NodeNameMismatch(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "node-name-mismatch"
+    wanted: str
+
+
+class UntoleratedTaint(Facts, frozen=True, kw_only=True):
+    """The first taint that no toleration matches, and the toleration that comes closest, if any shares its key."""
+
+    reason: ClassVar[str] = "untolerated-taint"
+    key: str
+    value: str
+    effect: str
+    nearest_toleration: int | None = None
+    """Index into spec.tolerations."""
+    nearest_text: str = ""
+    """That toleration as kubectl would write it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
+    nearest_differs: str = ""
+    """What is different about it: `key`, `value`, `effect` or `operator`."""
+
+
+class RequirementMatch(Struct, frozen=True, kw_only=True):
+    """One requirement of a node selector term against a node."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    actual: str | None
+    """The node's value; None where it has no such label."""
+    matched: bool
+
+
+class TermMatch(Struct, frozen=True, kw_only=True):
+    index: int
+    requirements: tuple[RequirementMatch, ...]
+
+    @property
+    def missing(self) -> int:
+        """How many requirements keep the term from matching."""
+        return sum(not requirement.matched for requirement in self.requirements)
+
+
+class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
+    """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one
+    term)."""
+
+    reason: ClassVar[str] = "node-affinity-mismatch"
+    source: str
+    terms: tuple[TermMatch, ...]
+
+
+class MissingNodeFeatures(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "missing-node-features"
+    required: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+NodeFinding = NodeUnschedulable | NodeNameMismatch | UntoleratedTaint | NodeAffinityMismatch | MissingNodeFeatures

@@ -1,0 +1,49 @@
+"""What other pods hold: amounts, places for pods, host ports."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kschedx.findings.facts import Facts
+
+
+class HostPortConflict(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "host-port-conflict"
+    port: int
+    protocol: str
+    host_ip: str
+    holder: str
+    """`namespace/name` of the pod that has it."""
+    holder_host_ip: str
+
+
+class InsufficientResource(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "insufficient-resource"
+    resource: str
+    requested: int
+    used: int
+    allocatable: int
+    unit: str
+    """`m` for cpu, empty for everything else."""
+
+    @property
+    def free(self) -> int:
+        return self.allocatable - self.used
+
+    @property
+    def short_by(self) -> int:
+        return self.requested - self.free
+
+    @property
+    def never_fits(self) -> bool:
+        """Not even on the empty node."""
+        return self.requested > self.allocatable
+
+
+class TooManyPods(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "too-many-pods"
+    pods: int
+    allowed: int
+
+
+ResourceFinding = HostPortConflict | InsufficientResource | TooManyPods
