@@ -87,7 +87,7 @@ def namespaces(context: typer.Context, incomplete: str) -> list[str]:
 def reasons(incomplete: str) -> list[str]:
     """Ids that `kschedx reason` knows, and the plugins."""
     from kschedx.framework.registry import IN_TREE
-    from kschedx.render.reasons import REASON_IDS
+    from kschedx.render.words import REASON_IDS
 
     return _beginning(incomplete, [*REASON_IDS, *IN_TREE])
 

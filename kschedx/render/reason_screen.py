@@ -9,8 +9,8 @@ from kschedx.explain.events import Event, EventPart, Stage, parse
 from kschedx.framework.registry import IN_TREE
 from kschedx.render import terminal
 from kschedx.render.layout import BLANK, BOLD, DIM, line, paragraph, text
-from kschedx.render.reasons import REASON_IDS, REASONS
 from kschedx.render.units import count
+from kschedx.render.words import REASON_IDS, REASONS
 
 
 def print_reason(what: str) -> None:

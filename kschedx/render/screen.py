@@ -22,7 +22,8 @@ from kschedx.render.scores import SHOWN, matrices, ranking_block
 from kschedx.render.tables import node_rows, tables
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
-from kschedx.render.words import describe, hint_text
+from kschedx.render.words import describe
+from kschedx.render.words.node import hint_text
 
 MOST_LINES = 40
 MOST_GROUPS = 8

@@ -42,3 +42,15 @@ class Words(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     brief: Brief | None = None
     """What differs from node to node among nodes of one headline; None where nothing does."""
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    """A reason explained, for `kschedx reason ID`. Its id is that of the finding, or of something that only an event's
+    text says."""
+
+    plugins: tuple[str, ...]
+    """Those that give it."""
+    means: str
+    arises: str
+    fixes: tuple[str, ...]
+    """The usual ones, cheapest first; none where there is nothing to fix."""

@@ -24,8 +24,7 @@ from kschedx.findings import (
     UntoleratedTaint,
     VolumeLimitExceeded,
 )
-from kschedx.render.reasons import REASONS
-from kschedx.render.words import describe, headline
+from kschedx.render.words import REASONS, describe, headline
 
 ZONE = RequirementMatch(key="zone", operator="In", values=("eu-1a", "eu-1b"), actual="eu-1a", matched=True)
 DISK = RequirementMatch(key="acme.io/disk", operator="In", values=("nvme",), actual="ssd", matched=False)

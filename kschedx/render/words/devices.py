@@ -1,6 +1,8 @@
-"""Findings about devices and their claims in words."""
+"""Devices and their claims in words."""
 
 from __future__ import annotations
+
+from typing import assert_never
 
 from kschedx.errors import nearest
 from kschedx.findings import (
@@ -10,6 +12,7 @@ from kschedx.findings import (
     DeviceClaimNotOwned,
     DeviceClaimOutOfReach,
     DeviceClassNotFound,
+    DeviceFinding,
     DeviceHolder,
     DeviceSelectorFailed,
     DeviceShortage,
@@ -17,22 +20,65 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.render.units import count, listed
-from kschedx.render.wording import Brief, Fact, Words
+from kschedx.render.wording import Brief, Fact, Reason, Words
 
 SHOWN = 4
 
 
-# --- the claims of a pod
+REASONS: dict[str, Reason] = {}
 
 
-def claim_not_found(finding: DeviceClaimNotFound) -> Words:
+def describe(finding: DeviceFinding) -> Words:
+    match finding:
+        case DeviceClaimNotFound():
+            return _device_claim_not_found(finding)
+        case DeviceClaimNotCreated():
+            return _device_claim_not_created(finding)
+        case DeviceClaimBeingDeleted():
+            return _device_claim_being_deleted(finding)
+        case DeviceClaimNotOwned():
+            return _device_claim_not_owned(finding)
+        case DeviceClassNotFound():
+            return _device_class_not_found(finding)
+        case DeviceSelectorFailed():
+            return _device_selector_failed(finding)
+        case DeviceClaimOutOfReach():
+            return _device_claim_out_of_reach(finding)
+        case InsufficientDevices():
+            return _insufficient_devices(finding)
+        case DevicesToAllocate():
+            return _devices_to_allocate(finding)
+        case _:
+            assert_never(finding)
+
+
+REASONS[DeviceClaimNotFound.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="The pod names a ResourceClaim that does not exist.",
+    arises="The name in spec.resourceClaims is wrong, or the claim is still to be created.",
+    fixes=("correct resourceClaimName", "create the ResourceClaim in the pod's namespace"),
+)
+
+
+def _device_claim_not_found(finding: DeviceClaimNotFound) -> Words:
     return Words(
         headline=f"resource claim {finding.claim} does not exist",
         facts=(Fact(label="needed by", items=(f"spec.resourceClaims {finding.pod_claim}",)),),
     )
 
 
-def claim_not_created(finding: DeviceClaimNotCreated) -> Words:
+REASONS[DeviceClaimNotCreated.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="The ResourceClaim that is made from the pod's template does not exist yet, so the pod waits outside.",
+    arises=(
+        "kube-controller-manager's resourceclaim controller makes it and writes its name to the pod's status: the "
+        "pod is new, the ResourceClaimTemplate does not exist, or a quota forbids the claim."
+    ),
+    fixes=("look at the pod's events and at the ResourceClaimTemplate", "create the template"),
+)
+
+
+def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
     doubt = {True: (), False: ("does not exist",), None: ("not in the snapshot",)}
     return Words(
         headline=f"no resource claim has been made for {finding.pod_claim}",
@@ -43,16 +89,40 @@ def claim_not_created(finding: DeviceClaimNotCreated) -> Words:
     )
 
 
-def claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
+REASONS[DeviceClaimBeingDeleted.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="The pod's ResourceClaim is being deleted; a new pod cannot use it.",
+    arises="Somebody deleted it, and pods that use it hold it until they are gone.",
+    fixes=("wait until it is gone, and create it again",),
+)
+
+
+def _device_claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
     return Words(headline=f"resource claim {finding.claim} is being deleted since {finding.since}")
 
 
-def claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
+REASONS[DeviceClaimNotOwned.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="The pod's status names a ResourceClaim that was not made for it.",
+    arises="A claim of the generated name existed before, or the pod was made again under its old name.",
+    fixes=("delete the claim, so that the controller makes its own",),
+)
+
+
+def _device_claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
     owner = f"{finding.owner} owns it" if finding.owner else "nobody owns it"
     return Words(headline=f"resource claim {finding.claim} was not made for this pod: {owner}")
 
 
-def class_not_found(finding: DeviceClassNotFound) -> Words:
+REASONS[DeviceClassNotFound.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="A request of a ResourceClaim is for a DeviceClass that does not exist.",
+    arises="A misspelled name, or a driver whose chart, which brings the class, is not installed.",
+    fixes=("correct deviceClassName", "install the driver or create the DeviceClass"),
+)
+
+
+def _device_class_not_found(finding: DeviceClassNotFound) -> Words:
     known = listed(finding.classes, SHOWN) if finding.classes else "none"
     hint = nearest(finding.device_class, finding.classes)
     return Words(
@@ -64,7 +134,21 @@ def class_not_found(finding: DeviceClassNotFound) -> Words:
     )
 
 
-def selector_failed(finding: DeviceSelectorFailed) -> Words:
+REASONS[DeviceSelectorFailed.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="A CEL expression of a DeviceClass or ResourceClaim fails on a device; the pod is tried again and again.",
+    arises=(
+        "It reads an attribute that the device does not have, or compares values of different types. One such "
+        "device on one node is enough."
+    ),
+    fixes=(
+        "ask for what there is: has(...), or .?name.orValue(...)",
+        "ask for the driver first, with device.driver == 'NAME' &&",
+    ),
+)
+
+
+def _device_selector_failed(finding: DeviceSelectorFailed) -> Words:
     return Words(
         headline=f"a selector of {finding.owner} fails on a device: {finding.error.splitlines()[0]}",
         facts=(
@@ -74,10 +158,22 @@ def selector_failed(finding: DeviceSelectorFailed) -> Words:
     )
 
 
-# --- devices against nodes
+REASONS[DeviceClaimOutOfReach.reason] = Reason(
+    plugins=("DynamicResources",),
+    means=(
+        "The ResourceClaim has devices already, and this node cannot use them: they are on other nodes, or their "
+        "driver did not get them ready in time."
+    ),
+    arises="Pods share a claim whose devices belong to one node, or the claim was kept from an earlier pod.",
+    fixes=(
+        "let the pod run where the devices are: that node needs room for it",
+        "give the pod a claim of its own, with a ResourceClaimTemplate",
+        "delete the pods for which the claim is reserved, so that it can be allocated anew",
+    ),
+)
 
 
-def claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
+def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
     match finding.cause:
         case "elsewhere":
             text = f"claim {finding.claim} has devices that this node cannot use"
@@ -93,7 +189,23 @@ def claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
     return Words(headline=text, facts=tuple(facts))
 
 
-def insufficient_devices(finding: InsufficientDevices) -> Words:
+REASONS[InsufficientDevices.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="The node cannot give the pod's claims the devices that they ask for.",
+    arises=(
+        "Its devices are of another class, fail a selector, are taken by other claims or tainted, or their "
+        "counters or capacity are used up. kube-scheduler does not evict pods for devices."
+    ),
+    fixes=(
+        "look which of its devices match, and who has them",
+        "ask for less: fewer devices, wider selectors, alternatives with firstAvailable",
+        "delete pods whose claims have matching devices",
+        "add nodes with such devices",
+    ),
+)
+
+
+def _insufficient_devices(finding: InsufficientDevices) -> Words:
     if not finding.shortages:
         claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {listed(finding.claims, SHOWN)}"
         facts = [Fact(label="rule", items=(text,)) for text in finding.constraints]
@@ -181,7 +293,15 @@ def _held(holder: DeviceHolder) -> str:
     return f"{holder.device} by {holder.claim}{by}"
 
 
-def devices_to_allocate(finding: DevicesToAllocate) -> Words:
+REASONS[DevicesToAllocate.reason] = Reason(
+    plugins=("DynamicResources",),
+    means="On the chosen node the claim would get these devices. Nothing is wrong.",
+    arises="A claim is allocated when its first pod is scheduled.",
+    fixes=(),
+)
+
+
+def _devices_to_allocate(finding: DevicesToAllocate) -> Words:
     devices_of: dict[str, list[str]] = {}
     for device, request in zip(finding.devices, finding.requests, strict=True):
         devices_of.setdefault(request, []).append(device.partition("/")[2])

@@ -1,0 +1,132 @@
+"""What other pods hold, in words: amounts, places for pods, host ports."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kschedx.explain.diagnosis import NodeDetail
+from kschedx.findings import HostPortConflict, InsufficientResource, ResourceFinding, TooManyPods
+from kschedx.render.units import Balance, balance, count
+from kschedx.render.wording import Brief, Fact, Reason, Words
+
+REASONS: dict[str, Reason] = {}
+
+
+def describe(finding: ResourceFinding, detail: NodeDetail | None) -> Words:
+    """`detail` adds what surrounds it on its node: parts of the request, holders."""
+    match finding:
+        case HostPortConflict():
+            return _host_port_conflict(finding)
+        case InsufficientResource():
+            return _insufficient_resource(finding, detail)
+        case TooManyPods():
+            return _too_many_pods(finding)
+        case _:
+            assert_never(finding)
+
+
+REASONS[HostPortConflict.reason] = Reason(
+    plugins=("NodePorts",),
+    means=(
+        "Another pod on the node has the host port. The port is compared with its protocol and address; "
+        "0.0.0.0 stands for every address."
+    ),
+    arises=(
+        "hostPort or hostNetwork: the second replica on a node, two ingress controllers, a rolling update "
+        "with maxSurge."
+    ),
+    fixes=("use a Service instead of a host port", "another port or address", "remove the pod that has it"),
+)
+
+
+def _host_port_conflict(finding: HostPortConflict) -> Words:
+    port = f"{finding.port}/{finding.protocol}"
+    asked, held = _endpoint(finding.host_ip, finding.port), _endpoint(finding.holder_host_ip, finding.port)
+    rule = f"this pod wants {asked}, taken is {held}: 0.0.0.0 means every address"
+    return Words(
+        headline=f"host port {port} is taken by {finding.holder}",
+        facts=(Fact(label="rule", items=(rule,)),) if asked != held else (),
+        brief=Brief(detail=port, tail=f" by {finding.holder}"),
+    )
+
+
+def _endpoint(host_ip: str, port: int) -> str:
+    return f"{host_ip or '0.0.0.0'}:{port}"
+
+
+REASONS[InsufficientResource.reason] = Reason(
+    plugins=("NodeResourcesFit",),
+    means=(
+        "The pod's request exceeds what is left: the node's allocatable less the requests of the pods on it. "
+        "Actual usage, limits and what `kubectl top` shows do not count."
+    ),
+    arises=(
+        "A full node, fragmentation (enough in sum, nowhere in one piece), an init container that asks for "
+        "more than the main ones, requests far above usage, or a resource that the node does not offer."
+    ),
+    fixes=(
+        "request less, if less is used",
+        "remove or move pods that hold it",
+        "give the pod a higher priority",
+        "add a node; where the request exceeds the whole node, a larger one",
+    ),
+)
+
+
+def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:
+    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
+    size = max(len(sums.asks), len(sums.offers))
+    parts = detail.parts.get(finding.resource, ()) if detail else ()
+    asks = sums.asks.rjust(size)
+    if len(parts) == 1:
+        asks += f" by {parts[0].label}"
+    elif parts:
+        texts = sums.alike(finding.resource, tuple(part.amount for part in parts))
+        asks += " = " + " + ".join(f"{part.label} {text}" for part, text in zip(parts, texts, strict=True))
+    facts = [
+        Fact(label="asks", items=(asks,), whole=True),
+        Fact(label="offers", items=_offers(finding, sums, size, detail), whole=True),
+    ]
+    held = detail.holders.get(finding.resource) if detail else None
+    if held and held.pods:
+        texts = sums.alike(finding.resource, tuple(holder.amount for holder in held.pods))
+        facts.append(
+            Fact(
+                label="held by",
+                items=tuple(
+                    f"{text} {holder.pod} (priority {holder.priority})"
+                    for text, holder in zip(texts, held.pods, strict=True)
+                ),
+                rest=tuple(
+                    sums.alike(finding.resource, (sum(holder.amount for holder in held.pods[shown:]),))[0]
+                    + f" in {count(len(held.pods) - shown, 'other')}"
+                    for shown in range(len(held.pods))
+                ),
+            )
+        )
+    never = ", more than the whole node has" if finding.never_fits else ""
+    return Words(
+        headline=f"insufficient {finding.resource}, short by {sums.short_by}{never}",
+        facts=tuple(facts),
+        brief=Brief(lead="short by ", detail=f"{sums.short_by} {finding.resource}"),
+    )
+
+
+def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:
+    if not finding.allocatable:
+        return (f"{'0'.rjust(size)}, the node has no {finding.resource}",)
+    by = f" by {count(detail.pods, 'pod')}" if detail else ""
+    sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
+    return (sums_text, "rounded to Mi") if sums.rounded else (sums_text,)
+
+
+REASONS[TooManyPods.reason] = Reason(
+    plugins=("NodeResourcesFit",),
+    means="The node runs as many pods as its allocatable allows (status.allocatable.pods, 110 by default).",
+    arises="Many small pods, or a network plugin with few addresses per machine.",
+    fixes=("remove pods", "raise maxPods in the kubelet's configuration", "add a node"),
+)
+
+
+def _too_many_pods(finding: TooManyPods) -> Words:
+    return Words(headline=f"too many pods, {finding.pods:,} of {finding.allowed:,} are there")

@@ -1,0 +1,325 @@
+"""Volumes in words."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kschedx.findings import (
+    AttachedVolume,
+    ClaimInUse,
+    DiskConflict,
+    DriverNotInstalled,
+    InsufficientStorageCapacity,
+    NoMatchingVolume,
+    ProvisioningTopologyMismatch,
+    SelectedNodeMismatch,
+    StorageCapacity,
+    VolumeCandidate,
+    VolumeFinding,
+    VolumeLimitExceeded,
+    VolumeNodeAffinityMismatch,
+    VolumeToBind,
+    VolumeToProvision,
+    VolumeZoneMismatch,
+)
+from kschedx.render import terms
+from kschedx.render.units import count, listed
+from kschedx.render.wording import Brief, Fact, Reason, Words
+from kschedx.render.words.claims import asks, size
+
+NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+SHOWN = 4
+_LOST = {
+    "bound-to-another-claim": "bound to another claim",
+    "too-small": "too small",
+    "volume-mode": "of another volume mode",
+    "volume-attributes-class": "of another attributes class",
+    "being-deleted": "being deleted",
+    "not-available": "not available",
+    "selector": "not selected by the claim",
+    "wrong-node": "out of this node's reach",
+    "access-modes": "without the access modes",
+    "taken": "taken by another claim of this pod",
+    "not-prebound": "not the volume that names the claim",
+}
+
+
+REASONS: dict[str, Reason] = {}
+
+
+def describe(finding: VolumeFinding) -> Words:
+    match finding:
+        case VolumeNodeAffinityMismatch():
+            return _volume_node_affinity_mismatch(finding)
+        case VolumeZoneMismatch():
+            return _volume_zone_mismatch(finding)
+        case SelectedNodeMismatch():
+            return _selected_node_mismatch(finding)
+        case NoMatchingVolume():
+            return _no_matching_volume(finding)
+        case ProvisioningTopologyMismatch():
+            return _provisioning_topology_mismatch(finding)
+        case InsufficientStorageCapacity():
+            return _insufficient_storage_capacity(finding)
+        case DiskConflict():
+            return _disk_conflict(finding)
+        case ClaimInUse():
+            return _claim_in_use(finding)
+        case VolumeLimitExceeded():
+            return _volume_limit_exceeded(finding)
+        case DriverNotInstalled():
+            return _driver_not_installed(finding)
+        case VolumeToBind():
+            return _volume_to_bind(finding)
+        case VolumeToProvision():
+            return _volume_to_provision(finding)
+        case _:
+            assert_never(finding)
+
+
+REASONS[VolumeNodeAffinityMismatch.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means=("The claim's volume can be used only from nodes that its node affinity selects, and this is none of them."),
+    arises="Zonal disks and local volumes do not move: when their zone or node is full, the pod waits.",
+    fixes=("make room in the volume's zone or on its node", "move the data to a new volume elsewhere"),
+)
+
+
+def _volume_node_affinity_mismatch(finding: VolumeNodeAffinityMismatch) -> Words:
+    driver = (Fact(label="driver", items=(f"read by the topology key of {finding.driver}",)),) if finding.driver else ()
+    return Words(
+        headline=f"volume {finding.persistent_volume} cannot be reached from here",
+        facts=(Fact(label="claim", items=(finding.claim,)), *terms.facts(finding.terms), *driver),
+        brief=terms.brief(finding.terms),
+    )
+
+
+REASONS[VolumeZoneMismatch.reason] = Reason(
+    plugins=("VolumeZone",),
+    means="The volume's zone or region label names other zones than the node's.",
+    arises="As for the volume's node affinity, with volumes that carry labels instead.",
+    fixes=("make room in the volume's zone", "move the data to a new volume elsewhere"),
+)
+
+
+def _volume_zone_mismatch(finding: VolumeZoneMismatch) -> Words:
+    zones = listed(finding.zones, SHOWN, conjunction="or")
+    node = f"the node has no label {finding.node_key}" if finding.actual is None else f"the node is in {finding.actual}"
+    return Words(
+        headline=f"volume {finding.persistent_volume} is in {zones}",
+        facts=(Fact(label="claim", items=(finding.claim,)), Fact(label="rule", items=(f"{finding.key}: {node}",))),
+    )
+
+
+REASONS[SelectedNodeMismatch.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="The claim's volume is being made for another node (annotation volume.kubernetes.io/selected-node).",
+    arises="An earlier try chose that node and provisioning has not finished or failed.",
+    fixes=("wait for the provisioner", "remove the annotation from the claim"),
+)
+
+
+def _selected_node_mismatch(finding: SelectedNodeMismatch) -> Words:
+    return Words(headline=f"claim {finding.claim} is being provisioned for node {finding.selected_node}")
+
+
+REASONS[NoMatchingVolume.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="No existing volume can be bound to the claim on this node, and none can be made.",
+    arises="A class without a provisioner whose volumes are bound, too small or on other nodes.",
+    fixes=("create a PersistentVolume that fits", "release one that is no longer used", "ask for less"),
+)
+
+
+def _no_matching_volume(finding: NoMatchingVolume) -> Words:
+    claim = finding.claim
+    static = finding.provisioner in NO_PROVISIONER
+    made = "the class has no provisioner, so none can be made" if static else ""
+    volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
+    items = (volumes, *(f"{one.volumes:,} {_lost(one.lost)}" for one in finding.lost))
+    facts = [asks(claim), Fact(label="offers", items=items)]
+    if finding.nearest:
+        facts.append(Fact(label="nearest", items=tuple(_candidate(one) for one in finding.nearest[:SHOWN])))
+    if made:
+        facts.append(Fact(label="made by", items=(made,)))
+    return Words(headline=f"no volume for claim {claim.claim}", facts=tuple(facts))
+
+
+def _lost(lost: str) -> str:
+    return _LOST.get(lost, lost)
+
+
+def _candidate(one: VolumeCandidate) -> str:
+    detail = f" ({one.detail})" if one.detail else ""
+    return f"{one.name} {size(one.capacity)} is {_lost(one.lost)}{detail}"
+
+
+REASONS[ProvisioningTopologyMismatch.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means=("The claim's class makes volumes only in the topology that allowedTopologies names; the node is outside."),
+    arises="A class for one zone, and pods that may go to others.",
+    fixes=("make room on nodes inside", "use a class for this zone"),
+)
+
+
+def _provisioning_topology_mismatch(finding: ProvisioningTopologyMismatch) -> Words:
+    claim = finding.claim
+    return Words(
+        headline=f"class {claim.storage_class} makes no volume for this node",
+        facts=(
+            Fact(label="claim", items=(claim.claim, f"made by {finding.provisioner}")),
+            *terms.facts(finding.terms, "allowed"),
+        ),
+    )
+
+
+REASONS[InsufficientStorageCapacity.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means=(
+        "The driver reports its capacity (CSIStorageCapacity), and no storage that the node can reach has "
+        "room for the claim. The maximum volume size counts before the capacity."
+    ),
+    arises="A full storage pool, or one that cannot make a volume this large in one piece.",
+    fixes=("ask for less", "make room in the pool", "use another class"),
+)
+
+
+def _insufficient_storage_capacity(finding: InsufficientStorageCapacity) -> Words:
+    claim = finding.claim
+    reachable = [one for one in finding.capacities if one.reachable]
+    others = [one for one in finding.capacities if not one.reachable]
+    facts = [asks(claim), Fact(label="offers", items=tuple(map(_capacity, reachable)) or ("nothing within reach",))]
+    if others:
+        items = (*(f"{_capacity(one)}, out of reach" for one in others[:2]),)
+        facts.append(Fact(label="others", items=items))
+    return Words(
+        headline=f"storage for claim {claim.claim}: {size(claim.requested)} asked, "
+        f"{size(finding.largest)} is the largest volume",
+        facts=(*facts, Fact(label="driver", items=(finding.driver,))),
+        brief=Brief(detail=f"largest volume {size(finding.largest)}"),
+    )
+
+
+def _capacity(one: StorageCapacity) -> str:
+    limit = "says nothing of its size" if one.limit is None else f"{size(one.limit)} at most"
+    where = f" ({one.topology})" if one.topology else ""
+    return f"{one.name.partition('/')[2] or one.name} {limit}{where}"
+
+
+REASONS[DiskConflict.reason] = Reason(
+    plugins=("VolumeRestrictions",),
+    means="A pod on the node uses the same disk, and one of the two writes to it.",
+    arises="Disks named in the pod itself (gcePersistentDisk, awsElasticBlockStore, iscsi, rbd).",
+    fixes=("mount it read-only in both", "use a claim instead", "let the other pod finish"),
+)
+
+
+def _disk_conflict(finding: DiskConflict) -> Words:
+    mine = "reads" if finding.read_only else "writes"
+    theirs = "reads" if finding.holder_read_only else "writes"
+    return Words(
+        headline=f"disk {finding.disk} is in use by {finding.holder}",
+        facts=(
+            Fact(label="rule", items=(f"this pod {mine}, {finding.holder} {theirs}: {finding.kind} is not shared so",)),
+        ),
+        brief=Brief(lead="by ", detail=finding.holder),
+    )
+
+
+REASONS[ClaimInUse.reason] = Reason(
+    plugins=("VolumeRestrictions",),
+    means="The claim's access mode is ReadWriteOncePod, and a running pod has it.",
+    arises="A rolling update that starts the new pod before the old one stops.",
+    fixes=("strategy: Recreate, or maxSurge: 0", "delete the pod that has it"),
+)
+
+
+def _claim_in_use(finding: ClaimInUse) -> Words:
+    return Words(
+        headline=f"claim {finding.claim} is in use by {finding.holder}",
+        facts=(
+            Fact(label="held by", items=(f"{finding.holder} on {finding.holder_node}",)),
+            Fact(label="rule", items=("ReadWriteOncePod: a single pod in the cluster may use the claim",)),
+        ),
+    )
+
+
+REASONS[VolumeLimitExceeded.reason] = Reason(
+    plugins=("NodeVolumeLimits",),
+    means="The node can attach no further volumes of this driver: the limit is in its CSINode.",
+    arises="Many small volumes on few machines, or attachments that were left behind.",
+    fixes=("detach what no pod uses", "move pods with volumes", "add a node"),
+)
+
+
+def _volume_limit_exceeded(finding: VolumeLimitExceeded) -> Words:
+    items = tuple(map(_attached, finding.holders))
+    return Words(
+        headline=f"too many volumes, {finding.attached + finding.wanted:,} > limit {finding.limit:,}",
+        facts=(
+            Fact(
+                label="rule",
+                items=(
+                    f"{finding.attached:,} attached + {finding.wanted:,} of this pod > {finding.limit:,}",
+                    finding.driver,
+                ),
+            ),
+            Fact(label="asks", items=finding.volumes),
+            Fact(
+                label="held by",
+                items=items,
+                rest=tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items))),
+            ),
+        ),
+        brief=Brief(detail=f"{finding.attached:,} of {finding.limit:,} attached"),
+    )
+
+
+def _attached(one: AttachedVolume) -> str:
+    return f"{one.volume} by {listed(one.pods, 2)}" if one.pods else f"{one.volume} attached, no pod uses it"
+
+
+REASONS[DriverNotInstalled.reason] = Reason(
+    plugins=("NodeVolumeLimits",),
+    means="The node's CSINode does not list the CSI driver that the volume needs.",
+    arises="The driver's DaemonSet does not run there, because of a taint or a selector.",
+    fixes=("let the driver run on the node", "use nodes that have it"),
+)
+
+
+def _driver_not_installed(finding: DriverNotInstalled) -> Words:
+    installed = listed(finding.installed, SHOWN) or "none"
+    return Words(
+        headline=f"CSI driver {finding.driver} is not installed on the node",
+        facts=(Fact(label="installed", items=(installed,)),),
+    )
+
+
+REASONS[VolumeToBind.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="On the chosen node an existing volume would be bound to the claim. Nothing is wrong.",
+    arises="A class with WaitForFirstConsumer, whose claim waits for its pod.",
+    fixes=(),
+)
+
+
+def _volume_to_bind(finding: VolumeToBind) -> Words:
+    return Words(
+        headline=f"claim {finding.claim.claim} would be bound to volume {finding.persistent_volume} "
+        f"({size(finding.capacity)})"
+    )
+
+
+REASONS[VolumeToProvision.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="On the chosen node a volume would be made for the claim. Nothing is wrong.",
+    arises="A class with WaitForFirstConsumer and a provisioner.",
+    fixes=(),
+)
+
+
+def _volume_to_provision(finding: VolumeToProvision) -> Words:
+    return Words(
+        headline=f"a volume of {size(finding.claim.requested)} would be made for claim {finding.claim.claim} "
+        f"by {finding.provisioner} on {finding.node}"
+    )
