@@ -10,7 +10,7 @@ from kschedx.answer.document import document
 from kschedx.explain.notes import Note, notes
 from kschedx.fixes import Fix, find_fixes
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.runtime import Framework
+from kschedx.framework.scheduler import Scheduler
 
 
 class Explanation(Struct, frozen=True, dict=True):
@@ -18,7 +18,7 @@ class Explanation(Struct, frozen=True, dict=True):
     for."""
 
     cycle: Cycle
-    framework: Framework
+    scheduler: Scheduler
     admission: tuple[Note, ...] = ()
     """What the API server would change on the pod's manifest before kube-scheduler sees it."""
 
@@ -44,7 +44,7 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
-        return find_fixes(self.framework, self.cycle)
+        return find_fixes(self.scheduler, self.cycle)
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:

@@ -15,12 +15,9 @@ from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
 from kschedx.explain.which_release import NOTE as RELEASE
 from kschedx.explain.which_release import release_note, release_to_emulate
-from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
-from kschedx.framework.cycle import Cycle
-from kschedx.framework.registry import third_party_points
-from kschedx.framework.runtime import Framework, seen_by
-from kschedx.framework.schedule import schedule
+from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.releases import Release, resolve
+from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -49,42 +46,18 @@ def explain_pod(
             snapshot, target, made = with_claims_of_templates(snapshot, target)
             said += made
     said = (*_release_notes(snapshot, kube_version), *said)
-    if release.has_framework:
-        snapshot = seen_by(release, snapshot)
-    snapshot, target = as_if_new(snapshot, target)
-    if not release.has_framework:
-        cycle, before = _before_framework(snapshot, target, config, profile, release)
-        require_for_decision(cycle)
-        return Explanation(cycle, before, said)
-    scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
-    framework = Framework(_profile(scheduler, target, profile), scheduler, snapshot, release)
-    cycle = schedule(framework, target)
+    scheduler = scheduler_of(config, release, snapshot)
+    chosen = _profile(scheduler.config, target, profile)
+    snapshot, target = as_if_new(scheduler.snapshot, target)
+    scheduler = scheduler.on(snapshot)
+    cycle = scheduler.schedule(target, chosen)
     require_for_decision(cycle)
-    return Explanation(cycle, framework, said)
+    return Explanation(cycle, scheduler, said)
 
 
 def _release_notes(snapshot: Snapshot, asked: str | None) -> tuple[Note, ...]:
     found = release_note(snapshot, asked)
     return () if found is None else (Note(id=RELEASE, text=found[0], facts=found[1]),)
-
-
-def _before_framework(
-    snapshot: Snapshot, pod: Pod, config: Mapping[str, object] | None, profile: str | None, release: Release
-) -> tuple[Cycle, Framework]:
-    """The same for a release of predicates and priorities, whose configuration is a Policy."""
-    from kschedx.legacy.schedule import schedule_with_predicates  # few need it, and it is a scheduler of its own
-    from kschedx.legacy.scheduler import PredicateScheduler
-
-    scheduler = PredicateScheduler.of(config, release, snapshot)
-    _profile(scheduler.config, pod, profile)
-    return schedule_with_predicates(scheduler, pod), scheduler
-
-
-def policy_profile(config: Mapping[str, object] | None, release: Release) -> Profile:
-    """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
-    from kschedx.legacy.scheduler import PredicateScheduler
-
-    return PredicateScheduler.of(config, release, Snapshot.from_objects(())).profile
 
 
 def _profile(scheduler: SchedulerConfig, pod: Pod, name: str | None) -> Profile:

@@ -62,16 +62,6 @@ def list_profiles() -> int:
     return ExitCode.SCHEDULABLE
 
 
-def _policy(name: str, release: Release) -> Profile:
-    """What a Policy comes to in a release of predicates and priorities. Raises `ConfigError`."""
-    from kschedx.answer.run import policy_profile
-    from kschedx.cli.named_profiles import configuration, placed
-
-    config = configuration(name)
-    with placed(name):
-        return policy_profile(config, release)
-
-
 @app.command(help=SHOW)
 def show(
     name: Name,
@@ -82,18 +72,16 @@ def show(
     """The command; its help is SHOW."""
     from kschedx.cli.named_profiles import configuration, placed, version_of
     from kschedx.cli.why import feature_gates
-    from kschedx.framework.config import load_profiles
-    from kschedx.framework.config.origins import expanded
-    from kschedx.framework.registry import third_party_points
     from kschedx.releases import resolve
+    from kschedx.schedulers import expanded_configuration, scheduler_of
 
     release = resolve(kube_version or version_of(name), feature_gates(feature_gate or []))
-    if not release.has_framework:
-        return _show_policy(name, release, output)
     config = configuration(name)
     with placed(name):
-        found = expanded(config, release, third_party_points())
-        scheduler = load_profiles(config, release, third_party_points())
+        found = expanded_configuration(config, release)
+        scheduler = scheduler_of(config, release).config
+    if found is None:
+        return _show_policy(name, release, scheduler.profiles[0], output)
     match output:
         case Output.YAML:
             from kschedx.render.commented_yaml import commented_yaml
@@ -112,8 +100,7 @@ def show(
     return ExitCode.SCHEDULABLE
 
 
-def _show_policy(name: str, release: Release, output: Output | None) -> int:
-    profile = _policy(name, release)
+def _show_policy(name: str, release: Release, profile: Profile, output: Output | None) -> int:
     points = {
         point: [{"name": one, "weight": profile.weights[one]} if one in profile.weights else one for one in plugins]
         for point, plugins in profile.points.items()
@@ -145,19 +132,15 @@ def check(
     """The command; its help is CHECK."""
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.cli.why import feature_gates
-    from kschedx.framework.config.advice import Advice, advice
-    from kschedx.framework.registry import third_party_points
+    from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
     from kschedx.render.profile_screen import print_advice
+    from kschedx.schedulers import advice_on
 
     release = resolve(kube_version or version_of(file), feature_gates(feature_gate or []))
-    if not release.has_framework:
-        _policy(file, release)
-        print_advice(file, release.version, ())
-        return ExitCode.SCHEDULABLE
     config, zero_weights = with_zero_weights(file)
     with placed(file):
-        found = advice(config, release, third_party_points())
+        found = advice_on(config, release)
     zeros = tuple(
         Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to take a score out, disable the plugin")
         for path in zero_weights

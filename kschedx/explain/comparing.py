@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -15,16 +14,11 @@ from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.comparison import Difference, compare
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.story import Story
-from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
-from kschedx.framework.cycle import Cycle
-from kschedx.framework.registry import third_party_points
-from kschedx.framework.runtime import Framework, request_options
-from kschedx.framework.schedule import schedule
+from kschedx.framework.config import Profile
+from kschedx.framework.scheduler import Scheduler
 from kschedx.releases import Release, resolve
+from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from kschedx.legacy.scheduler import PredicateScheduler
 
 OF_KUBELET = "static pods, which a kubelet starts itself"
 OF_OTHERS = "pods of other schedulers"
@@ -34,9 +28,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """One side of a comparison: a release, and the profiles of a configuration."""
 
     name: str
-    config: Mapping[str, object] | None
-    release: Release
-    scheduler: SchedulerConfig
+    scheduler: Scheduler
+    """On an empty cluster."""
 
     @classmethod
     def of(
@@ -47,12 +40,15 @@ class Setup(Struct, frozen=True, kw_only=True):
         feature_gates: Mapping[str, bool] | None = None,
     ) -> Setup:
         """Raises `ConfigError` for what kube-scheduler would refuse."""
-        release = resolve(kube_version, feature_gates)
-        if release.has_framework:
-            scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
-        else:
-            scheduler = _before_framework(config, release, Snapshot.from_objects(())).config
-        return cls(name=name, config=config, release=release, scheduler=scheduler)
+        return cls(name=name, scheduler=scheduler_of(config, resolve(kube_version, feature_gates)))
+
+    @property
+    def release(self) -> Release:
+        return self.scheduler.release
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        return self.scheduler.config.profiles
 
     def profile(self, scheduler_name: str) -> Profile | None:
         """The profile for a pod's `spec.schedulerName`.
@@ -60,13 +56,13 @@ class Setup(Struct, frozen=True, kw_only=True):
         A configuration with a single profile stands for whatever the other side calls it: who compares two files wants
         to know what the pods of one would do under the other.
         """
-        named = (profile for profile in self.scheduler.profiles if profile.scheduler_name == scheduler_name)
-        only = self.scheduler.profiles[0] if len(self.scheduler.profiles) == 1 else None
+        named = (profile for profile in self.profiles if profile.scheduler_name == scheduler_name)
+        only = self.profiles[0] if len(self.profiles) == 1 else None
         return next(named, only)
 
     @property
     def scheduler_names(self) -> frozenset[str]:
-        return frozenset(profile.scheduler_name for profile in self.scheduler.profiles)
+        return frozenset(profile.scheduler_name for profile in self.profiles)
 
 
 class Pair:
@@ -79,8 +75,11 @@ class Pair:
 
     def prepare(self) -> None:
         """Work out what all pods share, before processes are forked."""
-        for runner in self._runners:
-            runner.prepare()
+        for scheduler in self._schedulers:
+            pods = scheduler.snapshot.pods
+            if len(scheduler.nodes):
+                pods.on_node(0)
+            _ = pods.rows, pods.nominated, pods.priorities
 
     def knows(self, scheduler_name: str) -> bool:
         """Whether the pods of this scheduler are scheduled on either side."""
@@ -93,21 +92,18 @@ class Pair:
 
         `later` is the pod for the second side, where that is not the same.
         """
-        first, second = self._runners
-        alone = as_if_new(self.snapshot, pod)
-        later_alone = alone if later is None else as_if_new(self.snapshot, later)
-        return first.story(pod, *alone), second.story(later or pod, *later_alone)
+        before, after = self._schedulers
+        alone = as_if_new(before.snapshot, pod)
+        is_same = later is None and after.snapshot is before.snapshot
+        later_alone = alone if is_same else as_if_new(after.snapshot, later or pod)
+        return _story(self.before, before, alone), _story(self.after, after, later_alone)
 
     def difference(self, pod: Pod) -> Difference | None:
         return compare(*self.stories(pod))
 
     @cached_property
-    def _runners(self) -> tuple[_Runner, _Runner]:
-        first, second = (
-            (_Runner if setup.release.has_framework else _OldRunner)(setup, self.snapshot)
-            for setup in (self.before, self.after)
-        )
-        return first, second
+    def _schedulers(self) -> tuple[Scheduler, Scheduler]:
+        return self.before.scheduler.on_cluster(self.snapshot), self.after.scheduler.on_cluster(self.snapshot)
 
     # --- which pods
 
@@ -137,53 +133,12 @@ class Pair:
         return np.flatnonzero(wanted & ~of_kubelet & ~of_others).tolist(), left_out
 
 
-class _Runner:
-    """One side on the snapshot."""
-
-    def __init__(self, setup: Setup, snapshot: Snapshot) -> None:
-        self._setup = setup
-        self._snapshot = snapshot
-
-    def prepare(self) -> None:
-        self._snapshot.nodes(request_options(self._setup.release))
-        pods = self._snapshot.pods
-        if len(self._snapshot.cluster.nodes):
-            pods.on_node(0)
-        _ = pods.rows, pods.nominated, pods.priorities
-
-    def story(self, pod: Pod, alone: Snapshot, target: Pod) -> Story:
-        """`alone` is the snapshot without the pod, `target` the pod bound to no node."""
-        profile = self._setup.profile(pod.spec.scheduler_name)
-        assert profile is not None, "asked for a pod of another scheduler"
-        framework = Framework(profile, self._setup.scheduler, alone, self._setup.release)
-        return _story(schedule(framework, target))
-
-
-class _OldRunner(_Runner):
-    """A scheduler of predicates and priorities: it reads the cluster as it was stored in its time."""
-
-    @cached_property
-    def _base(self) -> PredicateScheduler:
-        return _before_framework(self._setup.config, self._setup.release, self._snapshot)
-
-    def prepare(self) -> None:
-        super().prepare()
-        self._base.snapshot.nodes(request_options(self._setup.release))
-
-    def story(self, pod: Pod, alone: Snapshot, target: Pod) -> Story:
-        from kschedx.legacy.schedule import schedule_with_predicates
-
-        stored, _ = as_if_new(self._base.snapshot, pod)
-        return _story(schedule_with_predicates(self._base.on(stored), target))
-
-
-def _story(cycle: Cycle) -> Story:
-    """Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed."""
+def _story(setup: Setup, scheduler: Scheduler, alone: tuple[Snapshot, Pod]) -> Story:
+    """A pod that is bound to no node, in its cluster without it. Raises `UndecidableError` where it could have ended
+    otherwise with a kind that may not be listed."""
+    snapshot, pod = alone
+    profile = setup.profile(pod.spec.scheduler_name)
+    assert profile is not None, "asked for a pod of another scheduler"
+    cycle = scheduler.on(snapshot).schedule(pod, profile)
     require_for_decision(cycle)
     return Story.of(cycle)
-
-
-def _before_framework(config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> PredicateScheduler:
-    from kschedx.legacy.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
-
-    return PredicateScheduler.of(config, release, snapshot)

@@ -27,7 +27,7 @@ def _setup(setup: Setup) -> Json:
     return {
         "name": setup.name,
         "kubernetesVersion": setup.release.version,
-        "profiles": [profile.scheduler_name for profile in setup.scheduler.profiles],
+        "profiles": [profile.scheduler_name for profile in setup.profiles],
     }
 
 

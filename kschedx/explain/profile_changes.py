@@ -44,8 +44,8 @@ def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
 def _release(before: Release, after: Release) -> Iterator[Change]:
     if before.version != after.version:
         yield Change(profile="", place="release", subject="Kubernetes", before=before.version, after=after.version)
-    if not (before.has_framework and after.has_framework):
-        return  # another scheduler altogether: it has hardly a fact in common
+    if not before.shares_facts_with(after):
+        return
     for gate in sorted({*before.gates, *after.gates}):
         first, second = before.gates.get(gate), after.gates.get(gate)
         # a gate that one release does not know is either not there yet, or no longer a choice
@@ -65,9 +65,9 @@ def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tup
 
 
 def _shared(before: Setup, after: Setup) -> Iterator[Change]:
-    first = [extender.url_prefix for extender in before.scheduler.extenders]
-    second = [extender.url_prefix for extender in after.scheduler.extenders]
-    if before.scheduler.extenders != after.scheduler.extenders:
+    first = [extender.url_prefix for extender in before.scheduler.config.extenders]
+    second = [extender.url_prefix for extender in after.scheduler.config.extenders]
+    if before.scheduler.config.extenders != after.scheduler.config.extenders:
         yield Change(
             profile="", place="scheduler", subject="extenders", before=", ".join(first), after=", ".join(second)
         )
@@ -75,7 +75,7 @@ def _shared(before: Setup, after: Setup) -> Iterator[Change]:
 
 def _names(before: Setup, after: Setup) -> list[str]:
     """The schedulerNames to compare; a single profile on either side stands for those of the other."""
-    first, second = ([profile.scheduler_name for profile in setup.scheduler.profiles] for setup in (before, after))
+    first, second = ([profile.scheduler_name for profile in setup.profiles] for setup in (before, after))
     if len(first) == 1:
         return second
     return first if len(second) == 1 else list(dict.fromkeys((*first, *second)))

@@ -15,7 +15,7 @@ from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
 from kschedx.fixes.trial import Result, attempt
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import FilterOutcome
-from kschedx.framework.runtime import Framework
+from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.columns import FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -32,9 +32,9 @@ MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
 
 
-def find_fixes(framework: Framework, cycle: Cycle) -> tuple[Fix, ...]:
+def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried."""
-    if cycle.outcome is Outcome.SCHEDULED or cycle.outcome is Outcome.ERROR or not len(framework.nodes):
+    if cycle.outcome is Outcome.SCHEDULED or cycle.outcome is Outcome.ERROR or not len(scheduler.nodes):
         return ()
     base = Proposal(pod=cycle.pod)
     if cycle.outcome is Outcome.GATED:
@@ -43,18 +43,18 @@ def find_fixes(framework: Framework, cycle: Cycle) -> tuple[Fix, ...]:
             return ()
         pod = replace(cycle.pod, spec=replace(cycle.pod.spec, scheduling_gates=()))
         base = Proposal(steps=(f"remove scheduling gate {names}",), pod=pod)
-        lifted = attempt(framework, cycle, base)
+        lifted = attempt(scheduler, cycle, base)
         if lifted.feasible:
             return (_fix(base, lifted, cycle),)
     tried = [
-        (proposal, attempt(framework, cycle, proposal))
-        for proposal in islice(_distinct(_proposals(cycle, base)), _trials(framework))
+        (proposal, attempt(scheduler, cycle, proposal))
+        for proposal in islice(_distinct(_proposals(cycle, base)), _trials(scheduler))
     ]
     return tuple(_best(tried, cycle))
 
 
-def _trials(framework: Framework) -> int:
-    return MOST_TRIALS if len(framework.nodes) < 1000 else FEWER_TRIALS
+def _trials(scheduler: Scheduler) -> int:
+    return MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
 
 
 # --- where to look

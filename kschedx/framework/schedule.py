@@ -51,7 +51,7 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
             return replace(cycle, outcome=Outcome.ERROR, message=status.message)
         return _post_filter(framework, state, pod, cycle, framework.nodes, status, f" {status.message}.")
 
-    nodes = framework.nodes if names is None else only(framework.nodes, names)
+    nodes = framework.nodes if names is None else framework.nodes.only(names)
     outcome = framework.passes_filters(state, pod, nodes)
     cycle = replace(cycle, nodes=nodes, filter=outcome)
 
@@ -83,12 +83,6 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
         reasons[left_out] += excluded
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return _post_filter(framework, state, pod, cycle, nodes, outcome, f" {told}." if told else "")
-
-
-def only(nodes: NodeTable, names: frozenset[str]) -> NodeTable:
-    """The nodes of these names; names without a node are ignored."""
-    rows = sorted(row for name in names if (row := nodes.cluster.index.get(name)) is not None)
-    return nodes.take(np.array(rows, dtype=np.int64))
 
 
 def _broken_node_set(framework: Framework, names: frozenset[str] | None) -> str:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from kschedx.framework.status import Code
 from kschedx.legacy.stored import Schema
-
-if TYPE_CHECKING:
-    from kschedx.legacy.predicates.base import Predicate
-    from kschedx.legacy.priorities.base import Priority
 
 
 class Texts(Struct, frozen=True, kw_only=True):
@@ -46,14 +39,6 @@ class Texts(Struct, frozen=True, kw_only=True):
 class Era(Struct, frozen=True, kw_only=True):
     """One of the two schedulers, with its feature gates resolved."""
 
-    predicates: Mapping[str, type[Predicate]]
-    """What a Policy may name, to the class."""
-    priorities: Mapping[str, type[Priority]]
-    default_predicates: tuple[str, ...]
-    default_priorities: Mapping[str, int]
-    """Priority to weight."""
-    mandatory_predicates: tuple[str, ...]
-    """Added to every configuration."""
     order: tuple[str, ...] | None
     """The order of evaluation, which leaves out what it does not name; None where all are run in no order."""
     schema: Schema
@@ -63,8 +48,6 @@ class Era(Struct, frozen=True, kw_only=True):
     """A Policy without a list gets that of the default provider; otherwise it has none."""
     reads_policy_settings: bool
     """hardPodAffinitySymmetricWeight and alwaysCheckAllPredicates of a Policy, and its extenders' managed resources."""
-    service_anti_affinity: type[Priority]
-    """What a Policy's argument of that name makes."""
     has_ratio_argument: bool
     """A priority can be given a shape to score the requested share of a node by."""
     checks_claims_first: bool

@@ -18,7 +18,6 @@ from kschedx.errors import ConfigError
 from kschedx.framework.config.decoding import decode
 from kschedx.framework.config.document import ExtenderManagedResource
 from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
-from kschedx.legacy.era import Era
 from kschedx.legacy.predicates.base import Predicate
 from kschedx.legacy.predicates.nodes import CheckNodeLabelPresence, LabelsPresence
 from kschedx.legacy.predicates.service_affinity import CheckServiceAffinity, ServiceAffinityArgument
@@ -26,6 +25,7 @@ from kschedx.legacy.priorities.base import MAX_PRIORITY, Priority
 from kschedx.legacy.priorities.preferences import LabelPreference, NodeLabelPriority
 from kschedx.legacy.priorities.resources import RequestedToCapacityRatio, Shape
 from kschedx.legacy.priorities.spreading import ServiceAntiAffinityArgument
+from kschedx.legacy.provider import Provider
 
 KIND = "Policy"
 VERSION = "v1"
@@ -115,20 +115,20 @@ class Policy(Struct, frozen=True, kw_only=True):
     """A node's first predicate that fails decides; otherwise all are told."""
 
 
-def load_policy(config: Mapping[str, object] | None, era: Era) -> Policy:
+def load_policy(config: Mapping[str, object] | None, provider: Provider) -> Policy:
     """The configuration of `config`, a Policy as parsed from YAML or JSON; None is the default provider.
 
     Raises `ConfigError` with the field's path for what kube-scheduler would refuse.
     """
     document = _decode(config)
-    if config is None or era.fills_in_lists:
-        document = _with_provider(document, era)
-    for error in _errors(document, era):
+    if config is None or provider.fills_in_lists:
+        document = _with_provider(document, provider)
+    for error in _errors(document, provider):
         raise error
-    weight = document.hard_pod_affinity_symmetric_weight if era.reads_policy_settings else 0
-    predicates = _predicates(document, era)
-    ordered = sorted(predicates) if era.order is None else [name for name in era.order if name in predicates]
-    priorities, weights = _priorities(document, era)
+    weight = document.hard_pod_affinity_symmetric_weight if provider.reads_policy_settings else 0
+    predicates = _predicates(document, provider)
+    ordered = sorted(predicates) if provider.order is None else [name for name in provider.order if name in predicates]
+    priorities, weights = _priorities(document, provider)
     return Policy(
         predicates={name: predicates[name] for name in ordered},
         never_run=tuple(sorted(predicates.keys() - set(ordered))),
@@ -136,8 +136,8 @@ def load_policy(config: Mapping[str, object] | None, era: Era) -> Policy:
         weights=weights,
         extenders=document.extenders,
         hard_pod_affinity_weight=weight or DEFAULT_HARD_POD_AFFINITY_WEIGHT,
-        stops_at_first=era.order is not None
-        and not (era.reads_policy_settings and document.always_check_all_predicates),
+        stops_at_first=provider.order is not None
+        and not (provider.reads_policy_settings and document.always_check_all_predicates),
     )
 
 
@@ -154,16 +154,16 @@ def _decode(config: Mapping[str, object] | None) -> PolicyDocument:
     return decode(config, PolicyDocument, "")
 
 
-def _errors(document: PolicyDocument, era: Era) -> Iterator[ConfigError]:
+def _errors(document: PolicyDocument, provider: Provider) -> Iterator[ConfigError]:
     for i, priority in enumerate(document.priorities or ()):
         path = f"priorities[{i}].weight"
         if priority.weight <= 0:
             yield refuse(path, f"expected a positive weight, found {priority.weight}")
-        if priority.weight >= era.maximum_weight:
-            yield refuse(path, f"expected a weight below {era.maximum_weight}, found {priority.weight}")
+        if priority.weight >= provider.maximum_weight:
+            yield refuse(path, f"expected a weight below {provider.maximum_weight}, found {priority.weight}")
     yield from _extender_errors(document)
     weight = document.hard_pod_affinity_symmetric_weight
-    if era.reads_policy_settings and not 0 <= weight <= 100:
+    if provider.reads_policy_settings and not 0 <= weight <= 100:
         yield refuse(
             "hardPodAffinitySymmetricWeight",
             f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100",
@@ -193,28 +193,30 @@ def _extender_errors(document: PolicyDocument) -> Iterator[ConfigError]:
 # --- predicates and priorities by name
 
 
-def _with_provider(document: PolicyDocument, era: Era) -> PolicyDocument:
+def _with_provider(document: PolicyDocument, provider: Provider) -> PolicyDocument:
     """The lists that are absent are those of the default provider."""
     if document.predicates is None:
-        document = replace(document, predicates=tuple(PredicatePolicy(name=name) for name in era.default_predicates))
+        document = replace(
+            document, predicates=tuple(PredicatePolicy(name=name) for name in provider.default_predicates)
+        )
     if document.priorities is None:
-        weights = era.default_priorities.items()
+        weights = provider.default_priorities.items()
         document = replace(document, priorities=tuple(PriorityPolicy(name=name, weight=one) for name, one in weights))
     return document
 
 
-def _predicates(document: PolicyDocument, era: Era) -> dict[str, tuple[type[Predicate], object]]:
+def _predicates(document: PolicyDocument, provider: Provider) -> dict[str, tuple[type[Predicate], object]]:
     chosen: dict[str, tuple[type[Predicate], object]] = {}
     for i, written in enumerate(document.predicates or ()):
-        chosen[written.name] = _predicate(written, f"predicates[{i}]", era)
-    for name in era.mandatory_predicates:
-        chosen.setdefault(name, (era.predicates[name], None))
+        chosen[written.name] = _predicate(written, f"predicates[{i}]", provider)
+    for name in provider.mandatory_predicates:
+        chosen.setdefault(name, (provider.predicates[name], None))
     return chosen
 
 
-def _predicate(written: PredicatePolicy, path: str, era: Era) -> tuple[type[Predicate], object]:
+def _predicate(written: PredicatePolicy, path: str, provider: Provider) -> tuple[type[Predicate], object]:
     if written.argument is None:
-        return _registered(written.name, era.predicates, "predicate", path), None
+        return _registered(written.name, provider.predicates, "predicate", path), None
     _check_name(written.name, path)
     affinity, presence = written.argument.service_affinity, written.argument.labels_presence
     if (affinity is None) == (presence is None):
@@ -222,28 +224,30 @@ def _predicate(written: PredicatePolicy, path: str, era: Era) -> tuple[type[Pred
     return (CheckServiceAffinity, affinity) if affinity is not None else (CheckNodeLabelPresence, presence)
 
 
-def _priorities(document: PolicyDocument, era: Era) -> tuple[dict[str, tuple[type[Priority], object]], dict[str, int]]:
+def _priorities(
+    document: PolicyDocument, provider: Provider
+) -> tuple[dict[str, tuple[type[Priority], object]], dict[str, int]]:
     """In the order of their names."""
     chosen: dict[str, tuple[type[Priority], object]] = {}
     weights: dict[str, int] = {}
     for i, written in enumerate(document.priorities or ()):
-        chosen[written.name] = _priority(written, f"priorities[{i}]", era)
+        chosen[written.name] = _priority(written, f"priorities[{i}]", provider)
         weights[written.name] = written.weight
     return {name: chosen[name] for name in sorted(chosen)}, {name: weights[name] for name in sorted(chosen)}
 
 
-def _priority(written: PriorityPolicy, path: str, era: Era) -> tuple[type[Priority], object]:
+def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[type[Priority], object]:
     argument = written.argument
     if argument is None:
-        return _registered(written.name, era.priorities, "priority", path), None
+        return _registered(written.name, provider.priorities, "priority", path), None
     _check_name(written.name, path)
     shape = argument.requested_to_capacity_ratio_arguments
-    if shape is not None and not era.has_ratio_argument:
+    if shape is not None and not provider.has_ratio_argument:
         raise refuse(f"{path}.argument", 'unknown field "requestedToCapacityRatioArguments"')
     given = [one for one in (argument.service_anti_affinity, argument.label_preference, shape) if one is not None]
     if len(given) != 1:
         known = "serviceAntiAffinity, labelPreference" + (
-            ", requestedToCapacityRatioArguments" * era.has_ratio_argument
+            ", requestedToCapacityRatioArguments" * provider.has_ratio_argument
         )
         raise refuse(f"{path}.argument", f"expected exactly one of {known}")
     if shape is not None:
@@ -252,7 +256,7 @@ def _priority(written: PriorityPolicy, path: str, era: Era) -> tuple[type[Priori
         return RequestedToCapacityRatio, shape
     if argument.label_preference is not None:
         return NodeLabelPriority, argument.label_preference
-    return era.service_anti_affinity, argument.service_anti_affinity
+    return provider.service_anti_affinity, argument.service_anti_affinity
 
 
 def _registered(name: str, known: Mapping[str, type[T]], what: str, path: str) -> type[T]:

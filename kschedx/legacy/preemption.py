@@ -1,4 +1,4 @@
-"""Preemption in 1.13 (Preempt, selectVictimsOnNode and pickOneNodeForPreemption in generic_scheduler.go).
+"""Preemption in 1.13 (Preempt, selectVictimsOnNode and pickOneNodeForPreemption in generic_runner.go).
 
 As in `framework.preemption`, a wave over all nodes costs what a single run of the predicates costs: one evicts every
 pod of lower priority, then the n-th asks each node whether its n-th pod may stay.
@@ -18,7 +18,7 @@ from kschedx.framework.preemption.dry_run import NO_VICTIMS, NOT_HELPFUL
 from kschedx.framework.preemption.victims import PotentialVictims
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.legacy.scheduler import PredicateScheduler
+from kschedx.legacy.runner import PredicateRunner
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
@@ -31,17 +31,17 @@ _NO_NEGATIVE = 2**31
 
 
 def preempt(
-    scheduler: PredicateScheduler, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
+    runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
 ) -> PostFilterResult:
     """The node on which it hurts least to make room. Nothing of it shows in the event's text."""
-    if _awaits_victims(scheduler, pod):
+    if _awaits_victims(runner, pod):
         return PostFilterResult(status=NOT_ELIGIBLE)
     able = nodes.take(np.flatnonzero(outcome.codes == Code.UNSCHEDULABLE))
-    candidates, statuses = _dry_run(scheduler, state, pod, able)
+    candidates, statuses = _dry_run(runner, state, pod, able)
     if candidates:
-        _refuse_to_guess(scheduler, pod)
+        _refuse_to_guess(runner, pod)
     best = _best(candidates, nodes.pods)
-    every = [statuses.get(row, NOT_HELPFUL) for row in range(len(scheduler.nodes))]
+    every = [statuses.get(row, NOT_HELPFUL) for row in range(len(runner.nodes))]
     return PostFilterResult(
         status=SUCCESS if best else UNSCHEDULABLE,
         candidates=tuple(candidates),
@@ -51,18 +51,18 @@ def preempt(
     )
 
 
-def _awaits_victims(scheduler: PredicateScheduler, pod: Pod) -> bool:
+def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
     """A less important pod on the nominated node is being deleted already."""
-    node = scheduler.snapshot.cluster.index.get(pod.status.nominated_node_name)
+    node = runner.snapshot.cluster.index.get(pod.status.nominated_node_name)
     if node is None:
         return False
-    pods = scheduler.nodes.pods
+    pods = runner.nodes.pods
     rows = pods.on_node(node)
     return bool((pods.terminating[rows] & (pods.priorities[rows] < pod.priority)).any())
 
 
-def _refuse_to_guess(scheduler: PredicateScheduler, pod: Pod) -> None:
-    for extender in scheduler.policy.extenders:
+def _refuse_to_guess(runner: PredicateRunner, pod: Pod) -> None:
+    for extender in runner.policy.extenders:
         if extender.preempt_verb and extender.is_interested(pod):
             raise UndecidableError(f"the extender at {extender.url_prefix} chooses victims too: kschedx cannot ask it")
 
@@ -71,24 +71,24 @@ def _refuse_to_guess(scheduler: PredicateScheduler, pod: Pod) -> None:
 
 
 def _dry_run(
-    scheduler: PredicateScheduler, state: CycleState, pod: Pod, nodes: NodeTable
+    runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable
 ) -> tuple[list[Candidate], dict[int, Status]]:
     """The nodes of the table on which evicting pods makes room, and the status of each node of it."""
     state = state.clone()
-    potential = _potential_victims(nodes, pod.priority, scheduler.snapshot.disruption_budgets)
+    potential = _potential_victims(nodes, pod.priority, runner.snapshot.disruption_budgets)
     everyone = potential.placed(np.arange(len(potential.pods)), nodes)
-    world = scheduler.remove_pods(state, pod, nodes, everyone)
-    outcome = scheduler.passes_filters(state, pod, world)
+    world = runner.remove_pods(state, pod, nodes, everyone)
+    outcome = runner.passes_filters(state, pod, world)
     statuses = {int(nodes.rows[row]): outcome.status(int(row)) for row in np.flatnonzero(~outcome.passed)}
     statuses |= {int(row): NO_VICTIMS for row in nodes.rows[~outcome.passed & (potential.count == 0)]}
     fits = np.flatnonzero(outcome.passed)
-    evicted = _reprieve(scheduler, state, pod, nodes, world.take(fits), fits, potential)
+    evicted = _reprieve(runner, state, pod, nodes, world.take(fits), fits, potential)
     candidates = [_candidate(nodes, int(index), potential, evicted) for index in fits]
     return candidates, statuses | {candidate.node: SUCCESS for candidate in candidates}
 
 
 def _reprieve(
-    scheduler: PredicateScheduler,
+    runner: PredicateRunner,
     state: CycleState,
     pod: Pod,
     nodes: NodeTable,
@@ -103,10 +103,10 @@ def _reprieve(
         more = potential.count[fits] > turn
         fits, world = fits[more], world.take(np.flatnonzero(more))
         asked = potential.at(fits, turn)
-        world = scheduler.add_pods(state, pod, world, potential.placed(asked, nodes))
-        evicted[asked] = ~scheduler.passes_filters(state, pod, world).passed
+        world = runner.add_pods(state, pod, world, potential.placed(asked, nodes))
+        evicted[asked] = ~runner.passes_filters(state, pod, world).passed
         gone: PodRows = potential.placed(asked[evicted[asked]], nodes)
-        world = scheduler.remove_pods(state, pod, world, gone)
+        world = runner.remove_pods(state, pod, world, gone)
         turn += 1
     return evicted
 

@@ -1,4 +1,4 @@
-"""One pod through predicates and priorities (pkg/scheduler/core/generic_scheduler.go)."""
+"""One pod through predicates and priorities (pkg/scheduler/core/generic_runner.go)."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import FilterOutcome
-from kschedx.framework.schedule import NO_NODES, only
+from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.legacy.preemption import preempt
-from kschedx.legacy.scheduler import PredicateScheduler
+from kschedx.legacy.runner import PredicateRunner
 from kschedx.legacy.stored import stored_pod
 from kschedx.snapshot.nodes import NodeTable
 
 
-def schedule_with_predicates(scheduler: PredicateScheduler, pod: Pod) -> Cycle:
+def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
     """Run a pod through predicates, priorities and preemption. Several best nodes take turns, so none is chosen."""
-    pod = stored_pod(pod, scheduler.era.schema)
+    pod = stored_pod(pod, runner.era.schema)
     cycle = Cycle(
         pod=pod,
-        snapshot=scheduler.snapshot,
-        profile=scheduler.profile,
-        release=scheduler.release,
-        all_nodes=scheduler.nodes,
+        snapshot=runner.snapshot,
+        profile=runner.profile,
+        release=runner.release,
+        all_nodes=runner.nodes,
         outcome=Outcome.UNSCHEDULABLE,
     )
     state = CycleState()
-    steps, wrong, names, _ = scheduler.run_pre_filter(state, pod)
+    steps, wrong, names, _ = runner.run_pre_filter(state, pod)
     if not wrong.is_success:
         return replace(cycle, outcome=Outcome.ERROR, message=wrong.message, pre_filter_status=wrong)
-    nodes = scheduler.nodes if names is None else only(scheduler.nodes, names)
+    nodes = runner.nodes if names is None else runner.nodes.only(names)
     if not len(nodes):
         return replace(cycle, message=NO_NODES)
-    outcome = scheduler.passes_filters(state, pod, nodes)
+    outcome = runner.passes_filters(state, pod, nodes)
     cycle = replace(cycle, pre_filter=steps, nodes=nodes, filter=outcome)
     if np.any(outcome.codes == Code.ERROR):
-        return replace(cycle, outcome=Outcome.ERROR, message=_errors(scheduler, outcome))
+        return replace(cycle, outcome=Outcome.ERROR, message=_errors(runner, outcome))
     if outcome.passed.any():
-        return _prioritize(scheduler, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
-    cycle = replace(cycle, message=_message(scheduler, pod, outcome))
-    if not scheduler.era.preempts:
+        return _prioritize(runner, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+    cycle = replace(cycle, message=_message(runner, pod, outcome))
+    if not runner.era.preempts:
         return cycle
-    return replace(cycle, post_filter=preempt(scheduler, state, pod, nodes, outcome))
+    return replace(cycle, post_filter=preempt(runner, state, pod, nodes, outcome))
 
 
-def _refuse_to_guess(scheduler: PredicateScheduler, pod: Pod, feasible: NodeTable) -> None:
+def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> None:
     """Raises `UndecidableError` where an extender has a say: about nodes that passed, or about several of them."""
-    scored = len(feasible) > 1 or scheduler.release.behaviour.single_node_is_scored
-    for extender in scheduler.policy.extenders:
+    scored = len(feasible) > 1 or runner.release.behaviour.single_node_is_scored
+    for extender in runner.policy.extenders:
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
         told = " and ".join(verb for verb in verbs if verb)
-        if told and (extender.is_interested(pod) or not scheduler.era.reads_policy_settings):
+        if told and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
             raise UndecidableError(
                 f"the extender at {extender.url_prefix} decides about {pod.key} too ({told}): kschedx cannot ask it"
             )
@@ -66,10 +66,10 @@ def _refuse_to_guess(scheduler: PredicateScheduler, pod: Pod, feasible: NodeTabl
 # --- what is told
 
 
-def _errors(scheduler: PredicateScheduler, outcome: FilterOutcome) -> str:
+def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
     """The predicates that failed, node by node: told once with a count in 1.13, each time in 1.5."""
     texts = [outcome.status(int(row)).message for row in np.flatnonzero(outcome.codes == Code.ERROR)]
-    if scheduler.era.order is None:
+    if runner.era.order is None:
         texts = [f"SchedulerPredicates failed due to {text}, which is unexpected." for text in texts]
     else:
         counts = Counter(texts)
@@ -77,13 +77,13 @@ def _errors(scheduler: PredicateScheduler, outcome: FilterOutcome) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def _message(scheduler: PredicateScheduler, pod: Pod, outcome: FilterOutcome) -> str:
+def _message(runner: PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
     counts = Counter(_reasons(outcome))
-    if scheduler.era.order is None:
+    if runner.era.order is None:
         told = ", ".join(sorted(f"{reason} ({count})" for reason, count in counts.items()))
         return f"pod ({pod.metadata.name}) failed to fit in any node\nfit failure summary on nodes : {told}"
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{len(scheduler.nodes)} nodes are available: {told}."
+    return f"0/{len(runner.nodes)} nodes are available: {told}."
 
 
 def _reasons(outcome: FilterOutcome) -> Iterator[str]:
@@ -92,11 +92,11 @@ def _reasons(outcome: FilterOutcome) -> Iterator[str]:
         yield from outcome.status(row).reasons
 
 
-def _prioritize(scheduler: PredicateScheduler, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
-    _refuse_to_guess(scheduler, pod, feasible)
-    scores = scheduler.run_scores(state, pod, feasible)
+def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
+    _refuse_to_guess(runner, pod, feasible)
+    scores = runner.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
-        if len(feasible) > 1 or scheduler.release.behaviour.single_node_is_scored:
+        if len(feasible) > 1 or runner.release.behaviour.single_node_is_scored:
             return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
         return replace(cycle, outcome=Outcome.SCHEDULED, best=(int(feasible.rows[0]),))
     best = tuple(int(row) for row in feasible.rows[scores.totals == scores.totals.max()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kschedx.api.integers import MAX_INT64
-from kschedx.legacy.era import Era, Texts
+from kschedx.legacy.era import Texts
 from kschedx.legacy.predicates.base import Predicate
 from kschedx.legacy.predicates.disks import NoDiskConflict
 from kschedx.legacy.predicates.general import GeneralPredicates, PodFitsHostPorts
@@ -50,6 +50,7 @@ from kschedx.legacy.priorities.spreading import (
     ServiceAntiAffinity,
     ServiceSpreadingPriority,
 )
+from kschedx.legacy.provider import Provider
 from kschedx.legacy.stored import Schema
 from kschedx.releases import Release
 
@@ -161,13 +162,13 @@ DEFAULT_PRIORITIES: Mapping[str, int] = {
 }
 
 
-def era(release: Release) -> Era:
+def provider(release: Release) -> Provider:
     """The scheduler with the gates of a release."""
     by_taints = release.enabled("TaintNodesByCondition")
     predicates = {**PREDICATES, **(BY_TAINTS if by_taints else BY_CONDITIONS)}
     limits: Mapping[str, type[Priority]] = {"ResourceLimitsPriority": ResourceLimitsPriority}
     extra = limits if release.enabled("ResourceLimitsPriorityFunction") else {}
-    return Era(
+    return Provider(
         predicates=predicates,
         priorities={**PRIORITIES, **extra},
         default_predicates=tuple(name for name in ORDER if name in predicates and name not in NOT_BY_DEFAULT),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kschedx.api.integers import MAX_INT64
-from kschedx.legacy.era import Era, Texts
+from kschedx.legacy.era import Texts
 from kschedx.legacy.predicates.base import Predicate
 from kschedx.legacy.predicates.disks import NoDiskConflict
 from kschedx.legacy.predicates.general import GeneralPredicatesUpToError, PodFitsHostPorts
@@ -39,6 +39,7 @@ from kschedx.legacy.priorities.spreading import (
     EarlyServiceAntiAffinity,
     EarlyServiceSpreadingPriority,
 )
+from kschedx.legacy.provider import Provider
 from kschedx.legacy.stored import Schema
 from kschedx.releases import Release
 
@@ -111,9 +112,9 @@ DEFAULT_PRIORITIES: Mapping[str, int] = {
 }
 
 
-def era(release: Release) -> Era:
+def provider(release: Release) -> Provider:
     """The scheduler; it has no gate that decides anything."""
-    return Era(
+    return Provider(
         predicates=PREDICATES,
         priorities=PRIORITIES,
         default_predicates=tuple(sorted(PREDICATES.keys() - NOT_BY_DEFAULT)),

@@ -57,3 +57,8 @@ class Release(Struct, frozen=True, kw_only=True):
     def enabled(self, gate: str) -> bool:
         """Whether a feature gate is on. A gate that came later is off, one that was removed is what it had become."""
         return self.gates.get(gate, False)
+
+    def shares_facts_with(self, other: Release) -> bool:
+        """Whether gates, texts and behaviours can be compared one by one: a scheduler before the framework has hardly
+        one in common with any other."""
+        return self.has_framework and other.has_framework

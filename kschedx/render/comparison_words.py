@@ -50,7 +50,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
     """(place, subject, what changes); gates and single plugins that come and go alike are told together."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
-    has_many = max(len(setup.scheduler.profiles) for setup in (before, after)) > 1
+    has_many = max(len(setup.profiles) for setup in (before, after)) > 1
     for change in changes:
         place = f"{change.profile} {change.place}" if has_many and change.profile else change.place
         if change.place == "gate":

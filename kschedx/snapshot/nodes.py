@@ -7,7 +7,7 @@ stands in a world of its own, so one evaluation answers "what if" for all nodes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -201,6 +201,11 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             nonzero_requested=self.nonzero_requested[indices],
             pod_count=self.pod_count[indices],
         )
+
+    def only(self, names: Iterable[str]) -> NodeTable:
+        """The nodes of these names, of a table of the whole cluster; names without a node are ignored."""
+        rows = sorted(row for name in names if (row := self.cluster.index.get(name)) is not None)
+        return self.take(np.array(rows, dtype=np.int64))
 
     def without(self, pods: PodTable, gone: IntArray) -> NodeTable:
         """The same nodes after pods have been deleted, which every node sees; `pods` is the table without them."""

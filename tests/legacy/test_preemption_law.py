@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.framework.state import CycleState
-from kschedx.legacy.schedule import schedule_with_predicates
 from kschedx.legacy.scheduler import PredicateScheduler
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
@@ -59,15 +56,13 @@ def test_waves_are_one_pod_after_another(running: list[dict[str, object]], cpu: 
     snapshot = Snapshot.from_objects([*nodes, *pods, web, BUDGET])
     scheduler = PredicateScheduler.of(None, resolve("1.13"), snapshot)
     target = snapshot.pods[snapshot.pods.rows["default/web"]]
-    result = schedule_with_predicates(scheduler, target).post_filter
+    result = scheduler.schedule(target).post_filter
     if result is None:
         return  # it fits somewhere
 
     def fits(on: int, without: Iterable[int]) -> bool:
         world = scheduler.on(scheduler.snapshot.without_pods(without))
-        state = CycleState()
-        world.run_pre_filter(state, target)
-        return bool(world.passes_filters(state, target, world.nodes.take(np.array([on]))).passed[0])
+        return bool(world.filter(target).outcome.passed[on])
 
     expected: dict[int, tuple[list[int], int]] = {}
     for row in range(3):

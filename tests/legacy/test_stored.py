@@ -16,7 +16,7 @@ from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
-SCHEMAS = {"1.13": v1_13.era(resolve("1.13")).schema, "1.5": v1_5.era(resolve("1.5")).schema}
+SCHEMAS = {"1.13": v1_13.provider(resolve("1.13")).schema, "1.5": v1_5.provider(resolve("1.5")).schema}
 
 TERM: Manifest = {
     "topologyKey": "zone",

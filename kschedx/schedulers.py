@@ -1,0 +1,51 @@
+"""The scheduler of a release: the framework's, or one of those before it. Nobody else asks which one it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kschedx.framework.registry import third_party_points
+from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.releases import Release
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.framework.config.advice import Advice
+    from kschedx.framework.config.origins import Expanded
+
+Configuration = Mapping[str, object]
+"""A KubeSchedulerConfiguration, or for the releases before the framework a Policy, as parsed from YAML or JSON."""
+
+
+def scheduler_of(config: Configuration | None, release: Release, snapshot: Snapshot | None = None) -> Scheduler:
+    """A release with its configuration; None is the default one. `ConfigError` for what kube-scheduler would refuse.
+
+    Without a snapshot it stands on an empty cluster, until `on_cluster` gives it another.
+    """
+    cluster = Snapshot.from_objects(()) if snapshot is None else snapshot
+    if release.has_framework:
+        return FrameworkScheduler.of(config, release, cluster)
+    from kschedx.legacy.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
+
+    return PredicateScheduler.of(config, release, cluster)
+
+
+def expanded_configuration(config: Configuration | None, release: Release) -> Expanded | None:
+    """A configuration with everything filled in, and where it came from; None for a Policy, whose lists say it all.
+
+    Raises `ConfigError`.
+    """
+    from kschedx.framework.config.origins import expanded
+
+    return expanded(config, release, third_party_points()) if release.has_framework else None
+
+
+def advice_on(config: Configuration | None, release: Release) -> tuple[Advice, ...]:
+    """What is accepted in a configuration and regretted; nothing is known of Policies. Raises `ConfigError`."""
+    from kschedx.framework.config.advice import advice
+
+    if release.has_framework:
+        return advice(config, release, third_party_points())
+    scheduler_of(config, release)
+    return ()
