@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 # loading a subpackage sets it as an attribute here: done now, before the function of the same name is defined
 import_module("kschedx.explain")
+import_module("kschedx.simulate")
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
+    from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "__version__", "explain", "load"]
+__all__ = ["Snapshot", "__version__", "explain", "load", "simulate"]
 
 
 def __getattr__(name: str) -> object:
@@ -67,3 +69,20 @@ def explain(
         feature_gates=feature_gates,
         admission_plugins=admission_plugins,
     )
+
+
+def simulate(
+    snapshot: Snapshot,
+    *,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Simulation:
+    """What becomes of all pods that wait, one after the other in the order of the queue.
+
+    Each is decided on the cluster that the decisions before it left; victims of preemption go at once. Where nodes
+    tie, the first name is taken. `config`, `kube_version` and `feature_gates` as in `explain`.
+    """
+    from kschedx.simulate.simulation import simulate_queue
+
+    return simulate_queue(snapshot, config=config, kube_version=kube_version, feature_gates=feature_gates)

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "answer"}
+CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "answer", "simulate"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "api": set(),
@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
     "answer": {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "releases", "schedulers"},
+    "simulate": {"api", "findings", "snapshot", "framework", "explain", "fixes", "answer", "releases", "schedulers"},
     "export": {"api", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},

@@ -6,7 +6,6 @@ Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/sched
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Self, TypeVar
 
 import numpy as np
@@ -90,10 +89,12 @@ class Framework:
             self._plugins[name] = plugin_class(name)(self.profile.args.get(name), self)
         return self._plugins[name]
 
-    @cached_property
+    @property
     def nominated(self) -> Mapping[int, tuple[int, ...]]:
         """Node row to rows of the pods nominated for it, in load order; pods of other schedulers are not known here."""
         pods = self.snapshot.pods
+        if not pods.nominated:
+            return {}
         mine = {profile.scheduler_name for profile in self.config.profiles}
         found: dict[int, list[int]] = {}
         for row in pods.nominated:
@@ -189,8 +190,9 @@ class Framework:
         """The nominated pods that count against `pod`, on the nodes of this table."""
         pods: list[int] = []
         places: list[int] = []
-        here = frozenset(nodes.rows.tolist()) if self.nominated else frozenset()
-        for node, rows in self.nominated.items():
+        nominated = self.nominated
+        here = frozenset(nodes.rows.tolist()) if nominated else frozenset()
+        for node, rows in nominated.items():
             for row in rows:
                 itself = self.snapshot.pods.uids[row] == pod.metadata.uid and self.snapshot.pods.key(row) == pod.key
                 if node in here and not itself and self.snapshot.pods.priorities[row] >= pod.priority:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 import msgspec
 import numpy as np
@@ -40,6 +40,19 @@ class _wherever_they_run(Generic[T]):  # noqa: N801 - used like cached_property
             table.derived[self] = self._compute(table)
         value: T = table.derived[self]
         return value
+
+
+class Tally(Protocol):
+    """A number for each pod, to be summed up by node. Equal ones are the same number: it is a key.
+
+    It reads what never changes about a pod, and whether it is terminating: not where it runs.
+    """
+
+    def __hash__(self) -> int: ...
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        """(row,) int64 of these rows of a table."""
+        ...
 
 
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
@@ -129,14 +142,22 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
                     raise error.at(Place(object=f"Pod {self.key(row)}", field="status.startTime")) from None
         return np.array([times[text] for text in self.start_times], dtype=np.int64)
 
-    @cached_property
+    @property
     def nominated(self) -> tuple[int, ...]:
         """Rows of pods without a node that are nominated for one."""
+        return self._nominated
+
+    @cached_property
+    def _nominated(self) -> tuple[int, ...]:
         return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
 
-    @_wherever_they_run
+    @property
     def pending(self) -> tuple[int, ...]:
         """Rows of pods that wait for a node."""
+        return self._pending
+
+    @_wherever_they_run
+    def _pending(self) -> tuple[int, ...]:
         unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
 
@@ -154,7 +175,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def _asking_host_ports(self) -> IntArray:
         return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))))
 
-    @cached_property
+    @property
     def with_host_ports(self) -> IntArray:
         """Rows of running pods that occupy host ports."""
         rows = self._asking_host_ports
@@ -181,8 +202,18 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             names = ["" if row in ended else name for row, name in enumerate(names)]
         made = replace(self, node=node, nominated_node_names=names, grouped=self._by_node)
         if names is self.nominated_node_names:
-            made.__dict__["nominated"] = self.nominated  # to look for them again would cost more than the rest
+            made.__dict__["_nominated"] = self.nominated  # to look for them again would cost more than the rest
         return made
+
+    def tally(self, tally: Tally) -> IntArray:
+        """(node,) int64 what the pods on each node weigh; not to be changed."""
+        rows = self._running
+        weights = tally.weights(self, rows)
+        return np.bincount(self.node[rows], weights=weights, minlength=self.node_count).astype(np.int64)
+
+    @cached_property
+    def _running(self) -> IntArray:
+        return np.flatnonzero(self.node >= 0)
 
     def requests(self, options: RequestOptions) -> Column[PodRequest]:
         """(pod,) effective requests, computed once per distinct template and resize state."""

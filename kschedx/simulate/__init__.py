@@ -1,0 +1,1 @@
+"""What happens next: a queue of pods on a cluster that moves."""

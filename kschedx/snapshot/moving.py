@@ -1,0 +1,244 @@
+"""A cluster that moves: a snapshot's columns, changed in place.
+
+`MovingCluster.snapshot` reads as the cluster stands and changes with every move, so that a framework that holds it
+always sees the present. `frozen()` hands out the same as a value. To place a pod or take it away costs what that
+changes, whatever the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.snapshot.columns import Column, IntArray, rows_by_group
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import PodTable, Tally
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Kind(IntEnum):
+    """What a move does to a pod; the number is what it adds to its node."""
+
+    PLACE = 1
+    REMOVE = -1
+
+
+class Steps(Struct):
+    """Every pod that came or left, in order: what columns have to catch up with. It only grows."""
+
+    pods: list[int] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    signs: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
+        """(move,) pods, nodes and signs of what happened after the first `seen` of them."""
+        return (
+            np.array(self.pods[seen:], dtype=np.int64),
+            np.array(self.nodes[seen:], dtype=np.int64),
+            np.array(self.signs[seen:], dtype=np.int64),
+        )
+
+
+class _OnNodes(Struct):
+    """The pods on each node: those of the beginning by group, and the lists of nodes that a move has touched."""
+
+    order: IntArray
+    start: IntArray
+    touched: dict[int, IntArray] = field(default_factory=dict)
+
+    def on(self, node: int) -> IntArray:
+        rows = self.touched.get(node)
+        return self.order[self.start[node] : self.start[node + 1]] if rows is None else rows
+
+    def add(self, pod: int, node: int) -> None:
+        rows = self.on(node)
+        self.touched[node] = np.insert(rows, int(np.searchsorted(rows, pod)), pod)
+
+    def remove(self, pod: int, node: int) -> None:
+        rows = self.on(node)
+        self.touched[node] = rows[rows != pod]
+
+
+class _Tallied(Struct):
+    """A tally's sums, as they were after the first `seen` steps."""
+
+    sums: IntArray
+    seen: int
+
+
+class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
+    """The pods of a cluster that moves. `node`, `node_names.codes` and `nominated_node_names` change in place."""
+
+    on_nodes: _OnNodes
+    steps: Steps
+    nominations: dict[int, str]
+    """Rows of pods without a node to the node that they are nominated for."""
+    tallied: dict[Tally, _Tallied] = field(default_factory=dict)
+
+    @classmethod
+    def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
+        """The same pods with columns of their own; `node_names` has every node among its values."""
+        order, start = rows_by_group(pods.node, pods.node_count)
+        shared = {name: getattr(pods, name) for name in PodTable.__struct_fields__}
+        nominated = list(pods.nominated_node_names)
+        own = {
+            "node": pods.node.copy(),
+            "node_names": node_names,
+            "nominated_node_names": nominated,
+            "grouped": None,
+        }
+        return cls(
+            **(shared | own),
+            on_nodes=_OnNodes(order=order, start=start),
+            steps=Steps(),
+            nominations={row: nominated[row] for row in pods.nominated},
+        )
+
+    def on_node(self, node: int) -> IntArray:
+        return self.on_nodes.on(node)
+
+    @property
+    def nominated(self) -> tuple[int, ...]:
+        return tuple(sorted(self.nominations))
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
+
+    def tally(self, tally: Tally) -> IntArray:
+        """As of a table that stands still, for the price of what has moved since it was asked for last."""
+        known = self.tallied.get(tally)
+        if known is None:
+            rows = np.flatnonzero(self.node >= 0)
+            sums = np.bincount(self.node[rows], weights=tally.weights(self, rows), minlength=self.node_count)
+            known = self.tallied[tally] = _Tallied(sums=sums.astype(np.int64), seen=len(self.steps))
+        elif known.seen < len(self.steps):
+            pods, nodes, signs = self.steps.since(known.seen)
+            weights = tally.weights(self, pods) * signs
+            if weights.any():
+                known.sums = known.sums.copy()  # who holds the old sums keeps them
+                np.add.at(known.sums, nodes, weights)
+            known.seen = len(self.steps)
+        return known.sums
+
+
+class Move(Struct, frozen=True):
+    """One pod that came to a node or left it, with what it takes to undo that."""
+
+    kind: Kind
+    pod: int
+    """Row of the PodTable."""
+    node: int
+    """Row of the node."""
+    node_name_code: int
+    """The code of the pod's node name before."""
+    nominated: str
+    """The node that the pod was nominated for before."""
+
+
+class MovingCluster:
+    """A cluster that moves. Rows of pods and nodes are those of `snapshot`, which always shows the present."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.node_names = snapshot.cluster.names
+        names = snapshot.pods.node_names
+        code_of = {name: code for code, name in enumerate(names.values)}
+        values = list(names.values)
+        for name in ("", *self.node_names):
+            if name not in code_of:
+                code_of[name] = len(values)
+                values.append(name)
+        self._no_node = code_of[""]
+        self._code_of_node = [code_of[name] for name in self.node_names]
+        self.pods = MovingPods.moving(snapshot.pods, Column(names.codes.copy(), values))
+        self.snapshot: Snapshot = replace(snapshot, pods=self.pods, _tables={})
+        self._undo: list[Move] = []
+
+    # --- moves
+
+    def place(self, pod: int, node: int) -> None:
+        """A pod that runs nowhere runs on a node from now on; a nomination that it had is over."""
+        self._remember(Kind.PLACE, pod, node)
+        self.pods.node_names.codes[pod] = self._code_of_node[node]
+        self._set_nominated(pod, "")
+        self._moved(pod, node, Kind.PLACE)
+
+    def remove(self, pod: int, *, waits: bool = False) -> None:
+        """A pod that runs is gone from its node; `waits`: it waits for another one."""
+        node = int(self.pods.node[pod])
+        self._remember(Kind.REMOVE, pod, node)
+        if waits:
+            self.pods.node_names.codes[pod] = self._no_node
+        self._moved(pod, node, Kind.REMOVE)
+
+    def nominate(self, pod: int, node: int | None) -> None:
+        """A pod without a node is nominated for one, or for none any more. `revert` does not take this back."""
+        self._set_nominated(pod, "" if node is None else self.node_names[node])
+
+    def mark(self) -> int:
+        """The present, for `revert`."""
+        return len(self._undo)
+
+    def revert(self, mark: int) -> None:
+        """Undo every move since `mark`, the last one first."""
+        while len(self._undo) > mark:
+            move = self._undo.pop()
+            self.pods.node_names.codes[move.pod] = move.node_name_code
+            self._set_nominated(move.pod, move.nominated)
+            self._moved(move.pod, move.node, Kind(-move.kind))
+
+    def _remember(self, kind: Kind, pod: int, node: int) -> None:
+        code = int(self.pods.node_names.codes[pod])
+        self._undo.append(Move(kind, pod, node, code, self.pods.nominated_node_names[pod]))
+
+    def _set_nominated(self, pod: int, name: str) -> None:
+        names = self.pods.nominated_node_names
+        if names[pod] == name:
+            return
+        assert isinstance(names, list)
+        names[pod] = name
+        if name:
+            self.pods.nominations[pod] = name
+        else:
+            self.pods.nominations.pop(pod, None)
+
+    def _moved(self, pod: int, node: int, kind: Kind) -> None:
+        pods = self.pods
+        if kind is Kind.PLACE:
+            pods.node[pod] = node
+            pods.on_nodes.add(pod, node)
+        else:
+            pods.node[pod] = -1
+            pods.on_nodes.remove(pod, node)
+        pods.steps.pods.append(pod)
+        pods.steps.nodes.append(node)
+        pods.steps.signs.append(int(kind))
+        for table in self._tables():
+            table.requested[node] += kind * table.requests.matrix[pod]
+            table.nonzero_requested[node] += kind * table.requests.nonzero[pod]
+            table.pod_count[node] += kind
+
+    def _tables(self) -> Iterator[NodeTable]:
+        return iter(self.snapshot._tables.values())
+
+    # --- the present as a value
+
+    def frozen(self) -> Snapshot:
+        """The cluster as it stands, which does not move. Pods that are gone keep their rows and run nowhere."""
+        moving = self.pods
+        kept = {name: getattr(moving, name) for name in PodTable.__struct_fields__}
+        own = {
+            "node": moving.node.copy(),
+            "node_names": Column(moving.node_names.codes.copy(), moving.node_names.values),
+            "nominated_node_names": list(moving.nominated_node_names),
+            "derived": dict(moving.derived),
+        }
+        return replace(self.snapshot, pods=PodTable(**(kept | own)), _tables={})

@@ -1,0 +1,43 @@
+"""kschedx takes every decision of a queue as kube-scheduler 1.36 took it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kschedx
+
+HERE = Path(__file__).parent
+RECORDED = {
+    "pod": "pod",
+    "outcome": "outcome",
+    "bestNodes": "best",
+    "node": "node",
+    "message": "message",
+    "nominatedNode": "nominated",
+    "tiedCandidates": "ties",
+    "victims": "victims",
+}
+
+
+def cases() -> Iterator[Any]:
+    for path in sorted(HERE.glob("*.jsonl.gz")):
+        with gzip.open(path) as lines:
+            for line in lines:
+                case = json.loads(line)
+                yield pytest.param(case, id=case["name"])
+
+
+@pytest.mark.parametrize("case", list(cases()))
+def test_every_decision_is_kube_schedulers(case: dict[str, Any]) -> None:
+    snapshot = kschedx.Snapshot.from_objects(case["objects"])
+    told: Any = kschedx.simulate(snapshot, config=case.get("config")).to_dict()
+    steps = [{RECORDED[key]: value for key, value in step.items() if key in RECORDED} for step in told["steps"]]
+    assert steps == case["expect"]["steps"]
+    assert told["placed"] == case["expect"]["placed"]
+    assert told["pending"] == case["expect"]["pending"]

@@ -1,0 +1,63 @@
+"""A cluster that moves shows what a cluster that was built that way shows."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from kschedx.framework.runtime import request_options
+from kschedx.releases import resolve
+from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import node, pod
+
+OPTIONS = request_options(resolve(None, None))
+
+
+def cluster() -> Snapshot:
+    nodes = [node(f"node-{i}") for i in range(4)]
+    running = [pod(f"running-{i}", on=f"node-{i % 4}", containers=asking("500m")) for i in range(8)]
+    waiting = [pod(f"waits-{i}", containers=asking("300m")) for i in range(4)]
+    return Snapshot.from_objects([*nodes, *running, *waiting])
+
+
+def asking(cpu: str) -> list[dict[str, object]]:
+    return [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+
+
+def same_as_built(moving: MovingCluster) -> None:
+    here, built = moving.snapshot, moving.frozen()
+    table, anew = here.nodes(OPTIONS), NodeTable.of(built.cluster, built.pods, OPTIONS)
+    np.testing.assert_array_equal(table.requested, anew.requested)
+    np.testing.assert_array_equal(table.nonzero_requested, anew.nonzero_requested)
+    np.testing.assert_array_equal(table.pod_count, anew.pod_count)
+    for row in range(len(table)):
+        np.testing.assert_array_equal(table.pods_on(row), anew.pods_on(row))
+    assert here.pods.pending == built.pods.pending
+    assert here.pods.nominated == built.pods.nominated
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
+    dice = random.Random(seed)
+    moving = MovingCluster(cluster())
+    moving.snapshot.nodes(OPTIONS)
+    before = moving.frozen()
+    for _ in range(30):
+        row = dice.randrange(len(moving.pods))
+        if moving.pods.node[row] < 0:
+            moving.place(row, dice.randrange(4))
+        else:
+            moving.remove(row, waits=dice.random() < 0.5)
+        same_as_built(moving)
+    moving.revert(0)
+    same_as_built(moving)
+    after = moving.frozen()
+    np.testing.assert_array_equal(after.pods.node, before.pods.node)
+    assert [after.pods.node_names[row] for row in range(len(after.pods))] == [
+        before.pods.node_names[row] for row in range(len(before.pods))
+    ]
+    assert after.pods.pending == before.pods.pending
