@@ -8,7 +8,7 @@ weights from 1 to 100, shapes sorted, and so on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -103,14 +103,5 @@ InTreeArgs: TypeAlias = (
 PluginArgs: TypeAlias = InTreeArgs | Mapping[str, object]
 """A plugin that is not in-tree gets what the configuration holds, undecoded."""
 
-ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {
-    "DefaultPreemption": DefaultPreemptionArgs,
-    "DynamicResources": DynamicResourcesArgs,
-    "InterPodAffinity": InterPodAffinityArgs,
-    "NodeAffinity": NodeAffinityArgs,
-    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
-    "NodeResourcesFit": NodeResourcesFitArgs,
-    "PodTopologySpread": PodTopologySpreadArgs,
-    "VolumeBinding": VolumeBindingArgs,
-}
+ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {kind.__name__.removesuffix("Args"): kind for kind in get_args(InTreeArgs)}
 """In-tree plugin to its type of arguments; the others take none."""

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from kschedx.errors import ConfigError, nearest
 from kschedx.framework import interface
 from kschedx.framework.interface import Plugin
+from kschedx.releases.plugins import PLUGINS, Row
 
-IN_TREE: Mapping[str, str] = {
-    "SchedulingGates": "kschedx.plugins.scheduling_gates",
-    "PrioritySort": "kschedx.plugins.priority_sort",
-    "NodeUnschedulable": "kschedx.plugins.node_unschedulable",
-    "NodeName": "kschedx.plugins.node_name",
-    "TaintToleration": "kschedx.plugins.taint_toleration",
-    "NodeAffinity": "kschedx.plugins.node_affinity",
-    "NodePorts": "kschedx.plugins.node_ports",
-    "NodeResourcesFit": "kschedx.plugins.node_resources_fit",
-    "NodeResourcesBalancedAllocation": "kschedx.plugins.node_resources_balanced_allocation",
-    "PodTopologySpread": "kschedx.plugins.pod_topology_spread",
-    "InterPodAffinity": "kschedx.plugins.inter_pod_affinity",
-    "ImageLocality": "kschedx.plugins.image_locality",
-    "NodeDeclaredFeatures": "kschedx.plugins.node_declared_features",
-    "DefaultPreemption": "kschedx.plugins.default_preemption",
-    "DefaultBinder": "kschedx.plugins.default_binder",
-    "VolumeRestrictions": "kschedx.plugins.volume_restrictions",
-    "NodeVolumeLimits": "kschedx.plugins.node_volume_limits",
-    "EBSLimits": "kschedx.plugins.node_volume_limits",
-    "GCEPDLimits": "kschedx.plugins.node_volume_limits",
-    "AzureDiskLimits": "kschedx.plugins.node_volume_limits",
-    "CinderLimits": "kschedx.plugins.node_volume_limits",
-    "SelectorSpread": "kschedx.plugins.selector_spread",
-    "VolumeBinding": "kschedx.plugins.volume_binding",
-    "VolumeZone": "kschedx.plugins.volume_zone",
-    "DynamicResources": "kschedx.plugins.dynamic_resources",
-    "GangScheduling": "kschedx.plugins.gang_scheduling",
-}
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+def _module(row: Row) -> str:
+    return f"kschedx.plugins.{row.module or re.sub(r'(?<!^)(?=[A-Z])', '_', row.name).lower()}"
+
+
+IN_TREE: Mapping[str, str] = {row.name: _module(row) for row in PLUGINS if row.module != "none"}
 """Upstream's name to the module that holds the class of the same name."""
 
 ENTRY_POINTS = "kschedx.plugins"
@@ -62,26 +46,42 @@ POINTS: Mapping[str, type[Plugin]] = {
 
 @cache
 def plugin_class(name: str) -> type[Plugin]:
-    """The class of a plugin. Raises `ConfigError` for a name that nobody registered."""
+    """The class of a plugin. Raises `ConfigError` for a name that nobody registered, or that cannot be imported."""
     module = IN_TREE.get(name)
-    found: object = getattr(import_module(module), name) if module else _third_party().get(name)
-    if found is None:
-        raise ConfigError(f'plugin "{name}" is not known', hint=nearest(name, [*IN_TREE, *_third_party()]))
+    if module:
+        found: object = getattr(import_module(module), name)
+    elif name in third_party():
+        found = _loaded(third_party()[name])
+    else:
+        raise ConfigError(f'plugin "{name}" is not known', hint=nearest(name, [*IN_TREE, *third_party()]))
     if not (isinstance(found, type) and issubclass(found, Plugin)):
         raise ConfigError(f'plugin "{name}" is registered as {found!r}, which is no kschedx Plugin')
     return found
 
 
 @cache
-def _third_party() -> Mapping[str, object]:
+def third_party() -> Mapping[str, EntryPoint]:
+    """The plugins that other packages register, by name; nothing of theirs is imported."""
     from importlib.metadata import entry_points  # slow to load, and seldom needed
 
-    return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _loaded(point: EntryPoint) -> object:
+    """The registered object. Whatever the import of another package raises is told with the plugin's name."""
+    try:
+        return point.load()
+    except Exception as error:
+        package = f" of the package {point.dist.name}" if point.dist else ""
+        text = f'plugin "{point.name}"{package} cannot be imported: {type(error).__name__}: {error}'
+        raise ConfigError(text, hint=f"it is registered as {point.value}") from error
 
 
 def third_party_points() -> Mapping[str, frozenset[str]]:
-    """Plugins of other packages to the extension points that they implement."""
-    return {
-        name: frozenset(point for point, base in POINTS.items() if isinstance(cls, type) and issubclass(cls, base))
-        for name, cls in _third_party().items()
-    }
+    """Plugins of other packages to the extension points that they implement. Raises `ConfigError`."""
+    return {name: points_of(plugin_class(name)) for name in third_party()}
+
+
+def points_of(plugin: type[Plugin]) -> frozenset[str]:
+    """The extension points that a class implements."""
+    return frozenset(point for point, base in POINTS.items() if issubclass(plugin, base))

@@ -14,7 +14,7 @@ from kschedx.errors import ConfigError, nearest
 from kschedx.releases import configuration, legacy, plugins
 from kschedx.releases.behaviour import Behaviour
 from kschedx.releases.configuration import V1, V1BETA2, Arguments
-from kschedx.releases.dates import Minor, holds, minor
+from kschedx.releases.dates import minor, within
 from kschedx.releases.gates import resolve_gates
 from kschedx.releases.messages import Messages
 from kschedx.releases.plugins import DefaultPlugin
@@ -49,21 +49,23 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
     gates = resolve_gates(name, feature_gates or {})
     versions = configuration.versions_in(release)
 
+    rows = plugins.PLUGINS
+
     def present(entries: tuple[DefaultPlugin, ...]) -> tuple[DefaultPlugin, ...]:
         return tuple(p for p in entries if p.is_in(release) and (p.gate is None or gates.get(p.gate, False)))
 
     return Release(
         version=name,
         gates=gates,
-        default_plugins=present(plugins.DEFAULT_PLUGINS),
+        default_plugins=present(plugins.default_plugins(release)),
         v1beta2_default_plugins={
             point: present(entries) for point, entries in plugins.V1BETA2_DEFAULT_PLUGINS.items() if V1BETA2 in versions
         },
         plugin_points=plugins.points_of(release),
-        never_skips_filter=_before(plugins.FIRST_FILTER_SKIP, release),
-        never_skips_score=_before(plugins.FIRST_SCORE_SKIP, release),
+        never_skips_filter=frozenset(row.name for row in rows if not within(release, row.filter_can_skip)),
+        never_skips_score=frozenset(row.name for row in rows if not within(release, row.score_can_skip)),
         removed_plugins=tuple(
-            name for name, first, last in plugins.NO_LONGER_IN_V1 if holds(release, first=first, last=last)
+            sorted(row.name for row in rows if row.refused_in_v1 is not None and within(release, row.refused_in_v1))
         ),
         config_versions=versions,
         missing_fields={one: tuple(configuration.missing_fields(one, release)) for one in versions},
@@ -71,11 +73,6 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
         messages=Messages(release),
         behaviour=Behaviour(release),
     )
-
-
-def _before(first: Mapping[str, str], release: Minor) -> frozenset[str]:
-    """The plugins whose date is still to come."""
-    return frozenset(plugin for plugin, date in first.items() if release < minor(date))
 
 
 def _known(version: str) -> str:

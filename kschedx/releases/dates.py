@@ -27,6 +27,12 @@ def holds(release: Minor, *, first: str = "", last: str = "") -> bool:
     return (not first or minor(first) <= release) and (not last or release <= minor(last))
 
 
+def within(release: Minor, releases: str) -> bool:
+    """Whether a release is one of `1.28..`, `..1.31`, `1.26..1.28`; nothing is all of them."""
+    first, _, last = releases.partition("..")
+    return holds(release, first=first, last=last)
+
+
 def since(first: str) -> bool:
     """A claim that holds from this release on."""
     return _dated(lambda release: holds(release, first=first))

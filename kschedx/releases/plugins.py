@@ -1,7 +1,10 @@
-"""The in-tree plugins of each release: the default profile in order, and what a plugin takes part in.
+"""The table of plugins: a row each, with its module, its extension points and the releases that have it.
 
-The order of the default plugins decides which reason a node gets. Upstream: pkg/scheduler/apis/config/*/
-default_plugins.go, pkg/scheduler/framework/plugins/registry.go and the interfaces that each plugin asserts.
+The rows stand in the order of the default profile, which decides which reason a node gets. Upstream:
+pkg/scheduler/apis/config/*/default_plugins.go, pkg/scheduler/framework/plugins/registry.go and the interfaces that each
+plugin asserts.
+
+Releases are written `1.28..` (from that one on), `..1.31` (up to it), `1.26..1.28`, and nothing where all are meant.
 """
 
 from __future__ import annotations
@@ -10,56 +13,176 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.releases.dates import Minor, holds
+from kschedx.releases.dates import Minor, within
 
 
-class DefaultPlugin(Struct, frozen=True, kw_only=True):
-    """An entry of the default profile."""
+class Default(Struct, frozen=True, kw_only=True):
+    """How a default profile enables a plugin."""
 
-    name: str
     weight: int = 0
     """0 where upstream sets none; a score plugin then counts once."""
     gate: str | None = None
     """The feature gate without which the entry is absent."""
-    first: str = ""
-    last: str = ""
-    """The releases that have the entry; empty is no bound."""
+    releases: str = ""
+    at_end: bool = False
+    """The entry follows all others, whatever the place of the row."""
+
+
+class DefaultPlugin(Default, frozen=True, kw_only=True):
+    """The same with the plugin's name, where it does not stand in a row."""
+
+    name: str
 
     def is_in(self, release: Minor) -> bool:
-        return holds(release, first=self.first, last=self.last)
+        return within(release, self.releases)
 
 
-DEFAULT_PLUGINS = (
-    DefaultPlugin(name="SchedulingGates", first="1.30"),
-    DefaultPlugin(name="PrioritySort"),
-    DefaultPlugin(name="NodeUnschedulable"),
-    DefaultPlugin(name="NodeName"),
-    DefaultPlugin(name="TaintToleration", weight=3),
-    DefaultPlugin(name="NodeAffinity", weight=2),
-    DefaultPlugin(name="NodePorts"),
-    DefaultPlugin(name="NodeResourcesFit", weight=1),
-    DefaultPlugin(name="VolumeRestrictions"),
-    DefaultPlugin(name="EBSLimits", last="1.30"),
-    DefaultPlugin(name="GCEPDLimits", last="1.30"),
-    DefaultPlugin(name="NodeVolumeLimits"),
-    DefaultPlugin(name="AzureDiskLimits", last="1.30"),
-    DefaultPlugin(name="VolumeBinding"),
-    DefaultPlugin(name="VolumeZone"),
-    DefaultPlugin(name="PodTopologySpread", weight=2),
-    DefaultPlugin(name="InterPodAffinity", weight=2),
-    DefaultPlugin(name="DynamicResources", gate="DynamicResourceAllocation", last="1.34"),
-    DefaultPlugin(name="DynamicResources", weight=2, gate="DynamicResourceAllocation", first="1.35"),
-    DefaultPlugin(name="DefaultPreemption"),
-    DefaultPlugin(name="NodeResourcesBalancedAllocation", weight=1),
-    DefaultPlugin(name="ImageLocality", weight=1),
-    DefaultPlugin(name="DefaultBinder"),
-    DefaultPlugin(name="SchedulingGates", gate="PodSchedulingReadiness", last="1.29"),
-    DefaultPlugin(name="NodeDeclaredFeatures", gate="NodeDeclaredFeatures", first="1.35"),
-    DefaultPlugin(name="GangScheduling", gate="GangScheduling", first="1.35"),
-    DefaultPlugin(name="TopologyPlacementGenerator", gate="TopologyAwareWorkloadScheduling", first="1.36"),
-    DefaultPlugin(name="PodGroupPodsCount", weight=1, gate="TopologyAwareWorkloadScheduling", first="1.36"),
+class Row(Struct, frozen=True, kw_only=True):
+    """A plugin."""
+
+    name: str
+    points: str
+    """Its extension points, each with the releases in which it takes part: `preFilter 1.28.., filter`."""
+    module: str = ""
+    """In `kschedx.plugins`, where it is not the name in snake_case; `none` where kschedx has none."""
+    releases: str = ""
+    default: tuple[Default, ...] = ()
+    """Its entries in the default MultiPoint list of v1 and v1beta3."""
+    filter_can_skip: str = ""
+    """The releases in which its PreFilter has a Skip. In others Filter is called for every pod, and says Success."""
+    score_can_skip: str = ""
+    """The same for PreScore. In others a plugin with nothing to say scores all the same."""
+    refused_in_v1: str | None = None
+    """The releases in which a v1 configuration is told that it may not name the plugin."""
+
+
+PLUGINS = (
+    Row(
+        name="SchedulingGates",
+        points="preEnqueue",
+        default=(
+            Default(releases="1.30.."),
+            Default(gate="PodSchedulingReadiness", releases="..1.29", at_end=True),
+        ),
+    ),
+    Row(name="PrioritySort", points="queueSort", default=(Default(),)),
+    Row(name="NodeUnschedulable", points="filter", default=(Default(),)),
+    Row(name="NodeName", points="filter", default=(Default(),)),
+    Row(name="TaintToleration", points="filter, preScore, score", default=(Default(weight=3),)),
+    Row(
+        name="NodeAffinity",
+        points="preFilter, filter, preScore, score",
+        default=(Default(weight=2),),
+        filter_can_skip="1.27..",
+        score_can_skip="1.30..",
+    ),
+    Row(name="NodePorts", points="preFilter, filter", default=(Default(),), filter_can_skip="1.28.."),
+    Row(
+        name="NodeResourcesFit",
+        points="preFilter, filter, preScore 1.27.., score, placementScore 1.36..",
+        default=(Default(weight=1),),
+    ),
+    Row(name="VolumeRestrictions", points="preFilter, filter", default=(Default(),), filter_can_skip="1.28.."),
+    Row(
+        name="EBSLimits",
+        points="preFilter 1.28.., filter",
+        module="node_volume_limits",
+        releases="..1.31",
+        default=(Default(releases="..1.30"),),
+        refused_in_v1="1.31..",
+    ),
+    Row(
+        name="GCEPDLimits",
+        points="preFilter 1.28.., filter",
+        module="node_volume_limits",
+        releases="..1.31",
+        default=(Default(releases="..1.30"),),
+        refused_in_v1="1.31..",
+    ),
+    Row(name="NodeVolumeLimits", points="preFilter 1.28.., filter", default=(Default(),)),
+    Row(
+        name="AzureDiskLimits",
+        points="preFilter 1.28.., filter",
+        module="node_volume_limits",
+        releases="..1.31",
+        default=(Default(releases="..1.30"),),
+        refused_in_v1="1.31..",
+    ),
+    Row(
+        name="VolumeBinding",
+        points="preFilter, filter, preScore 1.30.., score, reserve, preBind",
+        default=(Default(),),
+        filter_can_skip="1.27..",
+    ),
+    Row(name="VolumeZone", points="preFilter 1.27.., filter", default=(Default(),)),
+    Row(
+        name="PodTopologySpread",
+        points="preFilter, filter, preScore, score",
+        default=(Default(weight=2),),
+        filter_can_skip="1.28..",
+        score_can_skip="1.28..",
+    ),
+    Row(
+        name="InterPodAffinity",
+        points="preFilter, filter, preScore, score",
+        default=(Default(weight=2),),
+        filter_can_skip="1.27..",
+        score_can_skip="1.28..",
+    ),
+    Row(
+        name="DynamicResources",
+        points="preEnqueue 1.28.., preFilter, filter, postFilter, preScore ..1.31, score 1.35.., reserve, "
+        "preBind 1.30.., postBind ..1.31",
+        default=(
+            Default(gate="DynamicResourceAllocation", releases="..1.34"),
+            Default(weight=2, gate="DynamicResourceAllocation", releases="1.35.."),
+        ),
+        filter_can_skip="1.27..",
+    ),
+    Row(name="DefaultPreemption", points="preEnqueue 1.32.., postFilter", default=(Default(),)),
+    Row(
+        name="NodeResourcesBalancedAllocation",
+        points="preScore 1.27.., score",
+        default=(Default(weight=1),),
+        score_can_skip="1.33..",
+    ),
+    Row(name="ImageLocality", points="score", default=(Default(weight=1),)),
+    Row(name="DefaultBinder", points="bind", default=(Default(),)),
+    Row(
+        name="NodeDeclaredFeatures",
+        points="preFilter, filter",
+        releases="1.35..",
+        default=(Default(gate="NodeDeclaredFeatures"),),
+    ),
+    Row(
+        name="GangScheduling",
+        points="preEnqueue, permit, reserve ..1.35",
+        releases="1.35..",
+        default=(Default(gate="GangScheduling"),),
+    ),
+    Row(
+        name="TopologyPlacementGenerator",
+        points="placementGenerate",
+        module="none",
+        releases="1.36..",
+        default=(Default(gate="TopologyAwareWorkloadScheduling"),),
+    ),
+    Row(
+        name="PodGroupPodsCount",
+        points="placementScore",
+        module="none",
+        releases="1.36..",
+        default=(Default(weight=1, gate="TopologyAwareWorkloadScheduling"),),
+    ),
+    Row(
+        name="CinderLimits",
+        points="preFilter 1.28.., filter",
+        module="node_volume_limits",
+        releases="..1.31",
+        refused_in_v1="1.31..",
+    ),
+    Row(name="SelectorSpread", points="preScore, score", releases="..1.28", refused_in_v1="1.26..1.28"),
 )
-"""The MultiPoint list of v1 and v1beta3."""
 
 V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
     "preEnqueue": (DefaultPlugin(name="SchedulingGates", gate="PodSchedulingReadiness"),),
@@ -71,7 +194,7 @@ V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
         DefaultPlugin(name="PodTopologySpread"),
         DefaultPlugin(name="InterPodAffinity"),
         DefaultPlugin(name="VolumeBinding"),
-        DefaultPlugin(name="VolumeZone", first="1.27"),
+        DefaultPlugin(name="VolumeZone", releases="1.27.."),
         DefaultPlugin(name="NodeAffinity"),
     ),
     "filter": (
@@ -97,8 +220,8 @@ V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
         DefaultPlugin(name="PodTopologySpread"),
         DefaultPlugin(name="TaintToleration"),
         DefaultPlugin(name="NodeAffinity"),
-        DefaultPlugin(name="NodeResourcesFit", first="1.27"),
-        DefaultPlugin(name="NodeResourcesBalancedAllocation", first="1.27"),
+        DefaultPlugin(name="NodeResourcesFit", releases="1.27.."),
+        DefaultPlugin(name="NodeResourcesBalancedAllocation", releases="1.27.."),
     ),
     "score": (
         DefaultPlugin(name="NodeResourcesBalancedAllocation", weight=1),
@@ -116,81 +239,23 @@ V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
 }
 """v1beta2 has no MultiPoint: a list for each extension point."""
 
-IN_TREE: Mapping[str, str] = {
-    "AzureDiskLimits ..1.31": "preFilter 1.28.., filter",
-    "CinderLimits ..1.31": "preFilter 1.28.., filter",
-    "DefaultBinder": "bind",
-    "DefaultPreemption": "preEnqueue 1.32.., postFilter",
-    "DynamicResources": "preEnqueue 1.28.., preFilter, filter, postFilter, preScore ..1.31, score 1.35.., reserve, "
-    "preBind 1.30.., postBind ..1.31",
-    "EBSLimits ..1.31": "preFilter 1.28.., filter",
-    "GCEPDLimits ..1.31": "preFilter 1.28.., filter",
-    "GangScheduling 1.35..": "preEnqueue, permit, reserve ..1.35",
-    "ImageLocality": "score",
-    "InterPodAffinity": "preFilter, filter, preScore, score",
-    "NodeAffinity": "preFilter, filter, preScore, score",
-    "NodeDeclaredFeatures 1.35..": "preFilter, filter",
-    "NodeName": "filter",
-    "NodePorts": "preFilter, filter",
-    "NodeResourcesBalancedAllocation": "preScore 1.27.., score",
-    "NodeResourcesFit": "preFilter, filter, preScore 1.27.., score, placementScore 1.36..",
-    "NodeUnschedulable": "filter",
-    "NodeVolumeLimits": "preFilter 1.28.., filter",
-    "PodGroupPodsCount 1.36..": "placementScore",
-    "PodTopologySpread": "preFilter, filter, preScore, score",
-    "PrioritySort": "queueSort",
-    "SchedulingGates": "preEnqueue",
-    "SelectorSpread ..1.28": "preScore, score",
-    "TaintToleration": "filter, preScore, score",
-    "TopologyPlacementGenerator 1.36..": "placementGenerate",
-    "VolumeBinding": "preFilter, filter, preScore 1.30.., score, reserve, preBind",
-    "VolumeRestrictions": "preFilter, filter",
-    "VolumeZone": "preFilter 1.27.., filter",
-}
-"""Plugin to its extension points. `1.28..` is from that release on, `..1.31` up to it."""
 
-FIRST_FILTER_SKIP: Mapping[str, str] = {
-    "DynamicResources": "1.27",
-    "InterPodAffinity": "1.27",
-    "NodeAffinity": "1.27",
-    "NodePorts": "1.28",
-    "PodTopologySpread": "1.28",
-    "VolumeBinding": "1.27",
-    "VolumeRestrictions": "1.28",
-}
-"""Plugins whose PreFilter once had no Skip, to the first release in which it has one. Before, Filter says Success."""
-
-FIRST_SCORE_SKIP: Mapping[str, str] = {
-    "InterPodAffinity": "1.28",
-    "NodeAffinity": "1.30",
-    "NodeResourcesBalancedAllocation": "1.33",
-    "PodTopologySpread": "1.28",
-}
-"""The same for PreScore. Before, a plugin with nothing to say scores all the same."""
-
-NO_LONGER_IN_V1 = (
-    ("SelectorSpread", "1.26", "1.28"),
-    ("AzureDiskLimits", "1.31", ""),
-    ("CinderLimits", "1.31", ""),
-    ("EBSLimits", "1.31", ""),
-    ("GCEPDLimits", "1.31", ""),
-)
-"""Plugins that a v1 configuration is told it may not name, in these releases (first, last)."""
+def default_plugins(release: Minor) -> tuple[DefaultPlugin, ...]:
+    """The MultiPoint list of v1 and v1beta3 in order, those of gates included."""
+    entries = [(row.name, entry) for row in PLUGINS for entry in row.default if within(release, row.releases)]
+    entries.sort(key=lambda named: named[1].at_end)
+    return tuple(
+        DefaultPlugin(name=name, weight=entry.weight, gate=entry.gate)
+        for name, entry in entries
+        if within(release, entry.releases)
+    )
 
 
 def points_of(release: Minor) -> dict[str, frozenset[str]]:
     """The plugins that a release has, each with its extension points."""
-    found: dict[str, frozenset[str]] = {}
-    for plugin, points in IN_TREE.items():
-        name, exists = _dated_word(plugin, release)
-        if exists:
-            words = (_dated_word(word, release) for word in points.split(", "))
-            found[name] = frozenset(point for point, taken in words if taken)
-    return found
+    return {row.name: _points(row, release) for row in PLUGINS if within(release, row.releases)}
 
 
-def _dated_word(text: str, release: Minor) -> tuple[str, bool]:
-    """`preFilter 1.28..` is `preFilter`, and whether it is there in the release."""
-    word, _, dates = text.partition(" ")
-    first, _, last = dates.partition("..")
-    return word, holds(release, first=first, last=last)
+def _points(row: Row, release: Minor) -> frozenset[str]:
+    dated = (point.partition(" ") for point in row.points.split(", "))
+    return frozenset(point for point, _, releases in dated if within(release, releases))

@@ -10,6 +10,7 @@ pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 from kschedx.api.types import Pod, PodDisruptionBudget
 from kschedx.findings import Finding
 from kschedx.framework.interface import Candidate, FilterOutcome, Handle
-from kschedx.framework.preemption.victims import PotentialVictims, by_importance, potential_victims
+from kschedx.framework.preemption.victims import PotentialVictims, by_importance, exceeding, potential_victims
 from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
@@ -41,7 +42,7 @@ def dry_run(
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there."""
     state = state.clone()
-    potential = potential_victims(nodes, pod.priority, budgets)
+    potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets))
     statuses: dict[int, Status] = {int(row): NO_VICTIMS for row in nodes.rows[potential.count == 0]}
     able = np.flatnonzero(potential.count)
     world = nodes.take(able)
@@ -58,14 +59,14 @@ def dry_run(
     statuses |= {row: _verdict(outcome, index) for row, index in stuck.items()}
 
     fits = able[outcome.passed]
-    evicted = _reprieve(handle, state, pod, nodes, world.take(np.flatnonzero(outcome.passed)), fits, potential)
+    evicted = reprieve(handle, state, pod, nodes, world.take(np.flatnonzero(outcome.passed)), fits, potential)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
     candidates: list[Candidate] = []
     for index in fits.tolist():
         row = int(nodes.rows[index])
-        candidate = _candidate(nodes, row, potential, evicted, index, by_rank)
-        if candidate.victims:
-            candidates.append(candidate)
+        found = candidate(nodes, index, potential, evicted, by_rank=by_rank)
+        if found.victims:
+            candidates.append(found)
             statuses[row] = SUCCESS
         else:
             text = f'expected at least one victim pod on node "{nodes.cluster.names[row]}"'
@@ -77,7 +78,7 @@ def dry_run(
     return DryRun(candidates=tuple(candidates), verdicts=_verdicts(nodes, statuses, explain))
 
 
-def _reprieve(
+def reprieve(
     handle: Handle,
     state: CycleState,
     pod: Pod,
@@ -90,26 +91,28 @@ def _reprieve(
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     turn = 0
     while len(fits):
+        more = potential.count[fits] > turn
+        fits, world = fits[more], world.take(np.flatnonzero(more))
         asked = potential.at(fits, turn)
         world = handle.add_pods(state, pod, world, potential.placed(asked, nodes))
         evicted[asked] = ~handle.passes_filters(state, pod, world).passed
         world = handle.remove_pods(state, pod, world, potential.placed(asked[evicted[asked]], nodes))
         turn += 1
-        more = potential.count[fits] > turn
-        fits, world = fits[more], world.take(np.flatnonzero(more))
     return evicted
 
 
-def _candidate(
-    nodes: NodeTable, row: int, potential: PotentialVictims, evicted: BoolArray, index: int, by_rank: bool
+def candidate(
+    nodes: NodeTable, index: int, potential: PotentialVictims, evicted: BoolArray, *, by_rank: bool
 ) -> Candidate:
-    """`by_rank`: the most important victim is first even where others violate a disruption budget."""
+    """The node in row `index` of the table. `by_rank`: the most important victim is first even where others violate a
+    disruption budget."""
     own = slice(int(potential.start[index]), int(potential.start[index + 1]))
     gone, violating = evicted[own], potential.violating[own]
     victims = [int(victim) for victim in potential.pods[own][gone]]
     if by_rank and violating.any() and not violating.all():
         victims = by_importance(nodes.pods, victims)
-    return Candidate(node=row, victims=tuple(victims), pdb_violations=int(np.count_nonzero(violating & gone)))
+    violations = int(np.count_nonzero(violating & gone))
+    return Candidate(node=int(nodes.rows[index]), victims=tuple(victims), pdb_violations=violations)
 
 
 def _verdict(outcome: FilterOutcome, index: int) -> Status:

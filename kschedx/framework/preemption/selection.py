@@ -6,6 +6,7 @@ Upstream: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preempt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from kschedx.framework.interface import Candidate
 from kschedx.snapshot.pods import PodTable
@@ -38,7 +39,9 @@ def _latest_start(candidate: Candidate, pods: PodTable) -> int:
     return -min(int(pods.started[victim]) for victim, priority in starts if priority == highest)
 
 
-RULES: tuple[Callable[[Candidate, PodTable], int], ...] = (
+Rule: TypeAlias = Callable[[Candidate, PodTable], int]
+
+RULES: tuple[Rule, ...] = (
     _violations,
     _highest_priority,
     _sum_of_priorities,
@@ -47,11 +50,16 @@ RULES: tuple[Callable[[Candidate, PodTable], int], ...] = (
 )
 """The lowest number wins; a rule counts only among the candidates that all rules before it leave equal."""
 
+RULES_WITHOUT_START = RULES[:-1]
+"""Those of the scheduler before the framework, which has no use for start times."""
 
-def best_candidates(candidates: Sequence[Candidate], pods: PodTable) -> tuple[Candidate, ...]:
+
+def best_candidates(
+    candidates: Sequence[Candidate], pods: PodTable, rules: Sequence[Rule] = RULES
+) -> tuple[Candidate, ...]:
     """The candidates that no rule tells apart; kube-scheduler takes any of them."""
     left = tuple(candidates)
-    for rule in RULES:
+    for rule in rules:
         if len(left) < 2:
             break
         numbers = [rule(candidate, pods) for candidate in left]

@@ -6,8 +6,9 @@ default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -50,23 +51,32 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
         return PodRows(pods=self.pods[positions], nodes=nodes.rows[self.index[positions]])
 
 
-def potential_victims(nodes: NodeTable, priority: int, budgets: Sequence[PodDisruptionBudget]) -> PotentialVictims:
-    """The pods that run on `nodes` and have a lower priority."""
+Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
+"""(victim,) whether disruption budgets forbid the eviction, of rows of the PodTable and the node of each, ascending;
+on a node the most important is first."""
+
+
+def potential_victims(
+    nodes: NodeTable, priority: int, violating: Violating, *, ranked_by_start: bool = True
+) -> PotentialVictims:
+    """The pods that run on `nodes` and have a lower priority. Of equal priorities the one that started earlier is more
+    important where they are `ranked_by_start`, otherwise the one that was loaded first."""
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
     table_row[nodes.rows] = np.arange(len(nodes))
     lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
     lower = lower[table_row[pods.node[lower]] >= 0]
     index = table_row[pods.node[lower]]
-    # higher priority first, then earlier start; load order where kube-scheduler's is that of its cache
-    order = np.lexsort((pods.started[lower], -pods.priorities[lower], index))
+    # load order stands in for that of kube-scheduler's cache
+    started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
+    order = np.lexsort((started, -pods.priorities[lower], index))
     lower, index = lower[order], index[order]
-    violating = _violating(pods, lower, index, budgets)
-    order = np.lexsort((~violating, index))
+    protected = violating(pods, lower, index)
+    order = np.lexsort((~protected, index))
     return PotentialVictims(
         pods=lower[order],
         index=index,
-        violating=violating[order],
+        violating=protected[order],
         start=np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64),
     )
 
@@ -76,22 +86,22 @@ def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
     return sorted(victims, key=lambda row: (-int(pods.priorities[row]), int(pods.started[row])))
 
 
-def _violating(pods: PodTable, rows: IntArray, index: IntArray, budgets: Sequence[PodDisruptionBudget]) -> BoolArray:
-    """(victim,) whether a budget is exhausted when its pods on one node are evicted in this order.
+def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:
+    """`Violating`: whether a budget is exhausted when its pods on one node are evicted in this order.
 
-    Every node counts for itself, since the pod needs only one. `index`, the node, is ascending.
+    Every node counts for itself, since the pod needs only one.
     """
     violating = np.zeros(len(rows), dtype=np.bool_)
     labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
     code_of = {name: code for code, name in enumerate(namespaces.values)}
     order, start = rows_by_group(namespaces.codes, len(code_of))
     for budget in budgets:
-        selector = _selector(budget)
+        selector = budget_selector(budget)
         namespace = code_of.get(budget.metadata.namespace)
         if selector is None or namespace is None:
             continue
         inside = order[start[namespace] : start[namespace + 1]]
-        matching = inside[labels.take(inside).where(partial(_selects, selector))]
+        matching = inside[labels.take(inside).where(partial(covers, selector))]
         disrupted = budget.status.disrupted_pods
         if disrupted:
             # the API server has counted these already
@@ -103,13 +113,13 @@ def _violating(pods: PodTable, rows: IntArray, index: IntArray, budgets: Sequenc
     return violating
 
 
-def _selects(selector: Selector, labels: dict[str, str]) -> bool:
+def covers(selector: Selector, labels: dict[str, str]) -> bool:
     """A pod without labels belongs to no budget, whatever the selector."""
     return bool(labels) and selector.matches(labels)
 
 
-def _selector(budget: PodDisruptionBudget) -> Selector | None:
-    """None for a budget that no pod belongs to: without a selector, with an empty one or with a broken one."""
+def budget_selector(budget: PodDisruptionBudget) -> Selector | None:
+    """Whom a budget covers; None where that is nobody: its selector is missing, empty or broken."""
     try:
         selector = compile_selector(budget.spec.selector)
     except InputError:
