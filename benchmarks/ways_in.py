@@ -21,7 +21,6 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
-
 from kschedx.sources.live.resources import RESOURCES
 
 ROOT = Path(__file__).resolve().parent.parent

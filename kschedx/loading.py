@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kschedx.api.kinds import KINDS
 from kschedx.api.resources import RequestOptions
 from kschedx.api.snapshot_header import merged
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
@@ -91,7 +92,6 @@ def load_live(
     """
     from kschedx.sources.live.lists import ListPage, Restarted
     from kschedx.sources.live.reading import Unread, read, server_version
-    from kschedx.sources.live.resources import RESOURCES
 
     builder = SnapshotBuilder()
     missing: dict[str, Missing] = {}
@@ -115,7 +115,7 @@ def load_live(
     origin = replace(
         snapshot.source,
         missing=dict(sorted(missing.items())),
-        complete=frozenset(resource.kind for resource in RESOURCES) - missing.keys(),
+        complete=frozenset(KINDS) - missing.keys(),
         server_version=version,
         namespaces=(namespace,) if namespace else (),
     )

@@ -116,9 +116,9 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
 
 def _pod(pod: str | Mapping[str, object]) -> str | Mapping[str, object]:
     """A workload's pod, and what is one already as it is."""
-    from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+    from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 
-    if isinstance(pod, Mapping) and pod.get("kind") in TEMPLATE_PATHS:
+    if isinstance(pod, Mapping) and pod.get("kind") in MAKING_PODS:
         return pod_from_workload(pod)
     return pod
 

@@ -12,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from kschedx.sources.live.resources import RESOURCES
+from kschedx.api.kinds import KINDS
+from kschedx.sources.live.lists import path_of
 
 Manifest = Mapping[str, object]
 
@@ -89,9 +90,9 @@ class FakeApiServer:
         if request.path == "/version":
             return Reply(body=json.dumps({"major": "1", "minor": "36", "gitVersion": self.version}).encode())
         namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
-        for resource in RESOURCES:
-            if request.path in (resource.path(resource.versions[0], asked) for asked in ("", namespace)):
-                return self._page(resource.kind, request, namespace)
+        for kind in KINDS.values():
+            if request.path in (path_of(kind, kind.versions[0], asked) for asked in ("", namespace)):
+                return self._page(kind.name, request, namespace)
         return failure(404, "the server could not find the requested resource")
 
     def _page(self, kind: str, request: Request, namespace: str) -> Reply:

@@ -194,6 +194,21 @@ class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
         return self.metadata.annotations.get(SELECTED_NODE)
 
 
+class Ordinals(Struct, frozen=True):
+    start: int = 0
+
+
+class OfStatefulSetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    ordinals: Ordinals | None = None
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
+
+
+class OfStatefulSet(Struct, frozen=True, kw_only=True):
+    """What a StatefulSet gives its pods beside the template."""
+
+    spec: OfStatefulSetSpec = OfStatefulSetSpec()
+
+
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """IsVolumeBoundToClaim: the volume names the claim, and the claim's uid where it names one."""
     reference = volume.spec.claim_ref

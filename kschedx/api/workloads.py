@@ -10,35 +10,24 @@ import copy
 from collections.abc import Mapping
 from typing import cast
 
+from kschedx.api.kinds import KINDS
 from kschedx.errors import InputError, Place
 
 Manifest = dict[str, object]
 
-TEMPLATE_PATHS: Mapping[str, tuple[str, ...]] = {
-    "Deployment": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "DaemonSet": ("spec", "template"),
-    "Job": ("spec", "template"),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-}
-"""Kinds that make pods, and where their template is."""
+MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
+"""Kinds that make pods from a template."""
 
 REVISION = "deployment.kubernetes.io/revision"
 """A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
 
 SHORT_NAMES: Mapping[str, str] = {
-    "po": "Pod", "pod": "Pod", "pods": "Pod",
-    "deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment",
-    "rs": "ReplicaSet", "replicaset": "ReplicaSet", "replicasets": "ReplicaSet",
-    "rc": "ReplicationController", "replicationcontroller": "ReplicationController",
-    "replicationcontrollers": "ReplicationController",
-    "sts": "StatefulSet", "statefulset": "StatefulSet", "statefulsets": "StatefulSet",
-    "ds": "DaemonSet", "daemonset": "DaemonSet", "daemonsets": "DaemonSet",
-    "job": "Job", "jobs": "Job", "cj": "CronJob", "cronjob": "CronJob", "cronjobs": "CronJob",
-}  # fmt: skip
-"""What kubectl calls a kind, in lower case and without its group."""
+    name: kind.key
+    for kind in KINDS.values()
+    if kind.template or kind.key == "Pod"
+    for name in (*kind.short_names, kind.name.lower(), kind.plural)
+}
+"""What kubectl calls a kind that a question can be about, in lower case and without its group; the shortest first."""
 
 _DAEMON_TOLERATIONS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -60,9 +49,9 @@ def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[st
     metadata = _map(workload, "metadata")
     name = str(metadata.get("name") or "")
     template: Mapping[str, object] = workload
-    path = TEMPLATE_PATHS.get(kind)
-    if path is None:
-        raise InputError(f'"{kind}" makes no pods', hint=f"those that do: {', '.join(TEMPLATE_PATHS)}")
+    if kind not in MAKING_PODS:
+        raise InputError(f'"{kind}" makes no pods', hint=f"those that do: {', '.join(MAKING_PODS)}")
+    path = KINDS[kind].template
     for part in path:
         template = _map(template, part)
     if not template:

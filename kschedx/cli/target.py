@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 
 from kschedx.api.types import Pod
-from kschedx.api.workloads import SHORT_NAMES, TEMPLATE_PATHS, newest_replica_set, pod_from_workload
+from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, newest_replica_set, pod_from_workload
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.missing import refuse
 from kschedx.snapshot.snapshot import Missing, Snapshot
 
 Manifest = dict[str, object]
 
-POD_KINDS = ("Pod", *TEMPLATE_PATHS)
+POD_KINDS = ("Pod", *MAKING_PODS)
 
 
 def find_target(

@@ -11,6 +11,7 @@ from typing import cast
 import msgspec
 from msgspec import Raw, Struct
 
+from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.doctor.findings import Difference
 from kschedx.doctor.objects import (
@@ -21,7 +22,6 @@ from kschedx.doctor.objects import (
     Pod,
     Workload,
     difference,
-    is_in_namespaces,
     remember,
 )
 from kschedx.doctor.wire import Head, Item
@@ -30,11 +30,9 @@ from kschedx.loading import written_errors
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
 from kschedx.snapshot.events import KIND as EVENT
-from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.batch import RAWS, Batch, Origin
-from kschedx.sources.dumps import Dump
-from kschedx.sources.dumps.lacks import is_read, lack
+from kschedx.sources.dumps import Dump, Lack
 
 MOST_PROBLEMS = 20
 """Beyond them nothing more is tried: it is another kind of file."""
@@ -55,7 +53,7 @@ class Contents:
     """Collects batches. What cannot be read is remembered, and the rest goes on."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in GROUPS}
+        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS}
         """Kind to `namespace/name` (or name) to object."""
         self.not_read: Counter[str] = Counter()
         """Kind to number of the objects that scheduling does not read."""
@@ -117,7 +115,7 @@ class Contents:
     def _see_former_dumps(self, header: SnapshotHeader) -> None:
         """A snapshot lacks what the dumps lacked that it was made from."""
         if header.formats:
-            lacks = tuple(lack(kind, what) for kind, what in header.lacks.items() if is_read(kind))
+            lacks = tuple(Lack(kind=kind, what=what) for kind, what in header.lacks.items() if kind in KINDS)
             self.see(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
 
     def see(self, dump: Dump) -> None:
@@ -132,14 +130,15 @@ class Contents:
             self._builder.forget(kind)
 
     def _add(self, item: Item, origin: Origin, index: int) -> None:
-        kind, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
-        if GROUPS.get(kind) != group:
-            if kind == "Secret" and not group:
+        name, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
+        kind = kind_of(name, group)
+        if kind is None:
+            if name == "Secret" and not group:
                 self.secrets[origin.source] += 1
-            self.not_read[_kind_name(kind, group)] += 1
+            self.not_read[_kind_name(name, group)] += 1
             return
-        found = remember(item, kind, origin, index)
-        known = self.objects[kind].setdefault(found.key, found)
+        found = remember(item, kind.key, origin, index)
+        known = self.objects[kind.key].setdefault(found.key, found)
         if known is not found and found.name:
             self._add_copy(known, found)
 
@@ -206,8 +205,7 @@ class Contents:
 
     def number(self, kind: str) -> int:
         """Objects of a kind, also of one that is not read."""
-        group = GROUPS.get(kind)
-        if group is not None:
+        if kind in KINDS:
             return len(self.objects[kind])
         return sum(number for name, number in self.not_read.items() if name.partition(".")[0] == kind)
 
@@ -223,7 +221,7 @@ class Contents:
 
     def is_complete(self, kind: str) -> bool:
         """Every object of the kind is there: what is not there is not in the cluster either."""
-        return kind in self.header.complete and not (self.header.namespaces and is_in_namespaces(kind))
+        return kind in self.header.complete and not (self.header.namespaces and KINDS[kind].is_namespaced)
 
     @property
     def only_namespaces(self) -> tuple[str, ...]:

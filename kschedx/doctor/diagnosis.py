@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from kschedx.api.kinds import KINDS
 from kschedx.api.timestamps import nanoseconds
 from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import (
@@ -27,12 +28,10 @@ from kschedx.doctor.findings import (
 )
 from kschedx.doctor.missing import missing_kinds
 from kschedx.doctor.mixture import mixture_findings
-from kschedx.doctor.needs import leaves, weakness_without
+from kschedx.doctor.needs import weakness_without
 from kschedx.doctor.pods import pod_findings
 from kschedx.doctor.versions import key_of
 from kschedx.errors import InputError
-from kschedx.explain.missing import resource_name
-from kschedx.snapshot.kinds import GROUPS
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -194,8 +193,6 @@ def _is_time(text: str) -> bool:
 
 # --- how to complete it
 
-_SERVED_LATELY = frozenset({"PodGroup", "DeviceClass", "ResourceClaim", "ResourceSlice", "DeviceTaintRule"})
-"""`kubectl get` asks for nothing at all where the API server does not know one of the kinds."""
 _GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
 ADDED, ANEW = "missing.yaml", "cluster.yaml"
 
@@ -208,9 +205,9 @@ def _completion(found: Sequence[Finding], paths: Sequence[str]) -> Completion | 
     whole = [one.kind for one in amiss if isinstance(one, MissingKind) and not one.present]
     if all(isinstance(one, MissingKind) and not one.present for one in amiss):
         perhaps = (kind for one in found if isinstance(one, PerhapsNone) for kind in one.kinds)
-        kinds = [*whole, *(kind for kind in perhaps if kind not in _SERVED_LATELY)]
+        kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
         return Completion(way=Way.ADD, command=_get(kinds, ADDED), snapshots=(*paths, ADDED))
-    kinds = [kind for kind in GROUPS if leaves(kind) and (kind not in _SERVED_LATELY or kind in whole)]
+    kinds = [key for key, kind in KINDS.items() if kind.leaves and (not kind.is_optional or key in whole)]
     return Completion(way=Way.ANEW, command=_get(kinds, ANEW), snapshots=(ANEW,))
 
 
@@ -224,14 +221,16 @@ def _permission(found: Sequence[Finding]) -> Completion | None:
     kinds = [one.kind for one in found if isinstance(one, MissingKind) and one.is_forbidden]
     if not kinds:
         return None
-    resources = ",".join(map(resource_name, kinds))
+    resources = ",".join(KINDS[kind].resource for kind in kinds)
     return Completion(
         way=Way.ALLOW, command=f"kubectl create clusterrole kschedx --verb=get,list --resource={resources}"
     )
 
 
 def _get(kinds: Sequence[str], file: str) -> str:
-    """Plain names, which are shorter; with its group what older servers may know of another."""
-    names = ((kind, resource_name(kind)) for kind in kinds)
-    listed = ",".join(name if kind in _SERVED_LATELY else name.partition(".")[0] for kind, name in names)
+    """Plain names, which are shorter; with its group what older servers may know of another.
+
+    `kubectl get` asks for nothing at all where the API server does not know one of the kinds.
+    """
+    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
     return f"kubectl get {listed} -A -o yaml > {file}"

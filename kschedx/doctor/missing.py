@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from kschedx.api.kinds import KINDS
 from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import Certainty, Lacking, MissingKind, PerhapsNone, Reaction
-from kschedx.doctor.needs import leaves, weakness, weakness_without
-from kschedx.doctor.objects import is_in_namespaces
+from kschedx.doctor.needs import weakness, weakness_without
 from kschedx.doctor.versions import minor_of
-from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.dumps import Dump
 
@@ -25,11 +24,11 @@ _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 
 def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
     """In the order of what hangs on them. What is known to be complete lacks nothing."""
-    told = {kind for kind in GROUPS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
+    told = {kind for kind in KINDS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
     if contents.only_namespaces:
-        told |= set(filter(is_in_namespaces, GROUPS))
-    for kind in GROUPS:
-        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and bool(leaves(kind))
+        told |= {key for key, kind in KINDS.items() if kind.is_namespaced}
+    for kind in KINDS:
+        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and bool(KINDS[kind].leaves)
         is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
         if kind not in told and (is_forbidden or is_in_every_cluster):
             told.add(kind)
@@ -38,7 +37,7 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
         if found.kind not in told:
             told.add(found.kind)
             yield found
-    none = [kind for kind in GROUPS if kind not in told and leaves(kind) and not contents.objects[kind]]
+    none = [kind for kind in KINDS if kind not in told and KINDS[kind].leaves and not contents.objects[kind]]
     lacked: set[str] = set()
     for dump in contents.dumps:
         yield from _lacking(dump, none)
@@ -97,7 +96,7 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
         owners = (
             f"{pod.namespace}/{owner.name}"
             for pod in pods
-            if (owner := pod.owner).kind == kind and owner.group == GROUPS[kind]
+            if (owner := pod.owner).kind == kind and owner.group == KINDS[kind].group
         )
         yield from _absent(contents, kind, owners, "their pods", Certainty.LIKELY)
     priorities = (pod.priority_class for pod in pods if pod.priority_class not in ("", *BUILT_IN_CLASSES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kschedx.api.kinds import kind_of
 from kschedx.api.timestamps import nanoseconds
 from kschedx.doctor.contents import Contents, Copy
 from kschedx.doctor.findings import (
@@ -26,7 +27,6 @@ from kschedx.doctor.findings import (
 from kschedx.doctor.objects import Node, Object, Pod
 from kschedx.doctor.versions import key_of, minor_of
 from kschedx.errors import InputError
-from kschedx.snapshot.kinds import GROUPS
 
 _MINUTE = 60 * 1_000_000_000
 APART = 10 * _MINUTE
@@ -128,9 +128,10 @@ def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
     for kind in contents.objects.values():
         for found in kind.values():
             owner = found.owner
-            if not owner.kind or not owner.uid or GROUPS.get(owner.kind) != owner.group:
+            owners = kind_of(owner.kind or "", owner.group)
+            if owners is None or not owner.uid:
                 continue
-            there = contents.objects[owner.kind]
+            there = contents.objects[owners.key]
             owning = there.get(f"{found.namespace}/{owner.name}") or there.get(owner.name or "")
             if owning is not None and owning.uid and owning.uid != owner.uid:
                 number += 1

@@ -6,10 +6,10 @@ import sys
 
 from msgspec import Struct
 
+from kschedx.api.kinds import KINDS
 from kschedx.doctor.findings import Difference
 from kschedx.doctor.wire import Condition, Item, Metadata, Owner, Spec, Status
 from kschedx.errors import Place
-from kschedx.snapshot.kinds import CLUSTER_SCOPED
 from kschedx.sources.batch import Origin
 
 COUNTED_BY = {
@@ -24,11 +24,6 @@ COUNTED_BY = {
 _NOBODY = Owner()
 _NO_SPEC, _NO_STATUS, _NO_CONDITION = Spec(), Status(), Condition()
 _FINISHED = ("Succeeded", "Failed")
-
-
-def is_in_namespaces(kind: str) -> bool:
-    """Of the kinds that are read."""
-    return kind not in CLUSTER_SCOPED and kind != "Node"
 
 
 class Object(Struct, gc=False):
@@ -125,7 +120,7 @@ class Workload(Object, gc=False):
 def remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
     """The facts of an object of a kind that is read."""
     metadata, spec, status = item.metadata or Metadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
-    namespace = sys.intern(metadata.namespace or "default") if is_in_namespaces(kind) else ""
+    namespace = sys.intern(metadata.namespace or "default") if KINDS[kind].is_namespaced else ""
     common = kind, namespace, metadata, origin, index
     match kind:
         case "Pod":

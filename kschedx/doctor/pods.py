@@ -6,6 +6,7 @@ import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from kschedx.api.kinds import kind_of
 from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import (
     Certainty,
@@ -22,7 +23,6 @@ from kschedx.doctor.findings import (
 )
 from kschedx.doctor.needs import UNKNOWN_PODS
 from kschedx.doctor.objects import Pod, Workload
-from kschedx.snapshot.kinds import GROUPS
 
 SYSTEM = ("kube-", "openshift-")
 """What the names of namespaces begin with that are the cluster's own."""
@@ -90,7 +90,7 @@ def _short(contents: Contents) -> list[tuple[Workload, int]]:
     owned = Counter(
         (owner.kind, f"{pod.namespace}/{owner.name}")
         for pod in contents.pods.values()
-        if not pod.is_finished and GROUPS.get((owner := pod.owner).kind or "") == owner.group
+        if not pod.is_finished and kind_of((owner := pod.owner).kind or "", owner.group)
     )
     found = ((workload, workload.pods - owned[workload.kind, workload.key]) for workload in contents.workloads)
     return sorted(((one, pods) for one, pods in found if pods > 0), key=lambda short: (-short[1], short[0].key))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kschedx.api.kinds import KINDS
 from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.doctor.contents import Contents
 from kschedx.errors import InputError
@@ -50,7 +51,6 @@ def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event],
     from kschedx.sources.live.lists import ListPage, Restarted
     from kschedx.sources.live.reading import Unread, server_version
     from kschedx.sources.live.reading import read as read_live
-    from kschedx.sources.live.resources import RESOURCES
 
     contents = Contents()
     missing: dict[str, str] = {}
@@ -67,8 +67,7 @@ def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event],
                     contents.forget(kind)
                     missing[kind] = (Missing.FORBIDDEN if forbidden else Missing.ABSENT).value
         contents.finish()
-    kinds = (resource.kind for resource in RESOURCES if resource.kind not in missing)
-    complete = {kind: len(contents.objects.get(kind, ())) for kind in kinds}
+    complete = {kind: len(contents.objects[kind]) for kind in KINDS if kind not in missing}
     contents.files = {source: None}
     contents.headers = [SnapshotHeader(source=source, server_version=version, complete=complete, missing=missing)]
     return contents

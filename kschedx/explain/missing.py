@@ -5,11 +5,10 @@ A kind that the API server does not serve has no objects, which decides everythi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
-from msgspec import Struct
-
+from kschedx.api.kinds import KINDS
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.selectors import compile_selector
 from kschedx.api.storage import claim_name
@@ -18,7 +17,6 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.cycle import Cycle
 from kschedx.plugins.node_volume_limits.attached import is_counted
-from kschedx.snapshot.kinds import GROUPS
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 NOTE = "unread-kind"
@@ -27,23 +25,6 @@ PARTIAL_NOTE = "other-namespaces"
 
 Text = tuple[str, str, dict[str, object]]
 """A note's id, text and facts."""
-
-
-class Rule(Struct, frozen=True, kw_only=True):
-    """What a kind is needed for."""
-
-    leaves: str
-    """What is unknown without it."""
-    matters: Callable[[Cycle], bool]
-    """Whether a finished cycle could have ended otherwise."""
-
-
-def resource_name(kind: str) -> str:
-    """As RBAC and `kubectl get` name a kind: `poddisruptionbudgets.policy`."""
-    plural = kind.lower()
-    plural = plural.removesuffix("y") + "ies" if plural.endswith("y") else plural + ("es" if plural[-1] == "s" else "s")
-    group = GROUPS.get(kind, "")
-    return f"{plural}.{group}" if group else plural
 
 
 # --- what raises
@@ -80,18 +61,18 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 def require_for_decision(cycle: Cycle) -> None:
     """Raise `UndecidableError` where the cycle could have ended otherwise with a kind that may not be listed."""
     for kind in _forbidden(cycle.snapshot):
-        rule = RULES.get(kind)
-        if rule is not None and rule.matters(cycle):
-            refuse(cycle.snapshot, kind, rule.leaves, cycle.pod)
+        matters = MATTERS.get(kind)
+        if matters is not None and matters(cycle):
+            refuse(cycle.snapshot, kind, KINDS[kind].leaves, cycle.pod)
 
 
 def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
     """Raise the `UndecidableError` that names the kind and what would give it."""
-    name = resource_name(kind)
+    name = KINDS[kind].resource
     about = f"pod {pod.key}: " if pod else ""
     if snapshot.source.missing[kind] is Missing.ABSENT:
         raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
-    others = [resource_name(other) for other in _forbidden(snapshot) if other != kind]
+    others = [KINDS[other].resource for other in _forbidden(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
     besides = f", as it is for {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     raise UndecidableError(
@@ -112,16 +93,14 @@ def missing_notes(cycle: Cycle) -> Iterator[Text]:
         yield PARTIAL_NOTE, text, {"namespaces": list(source.namespaces)}
     yield from _dump_notes(cycle)
     missing = source.missing
-    forbidden = [kind for kind in _forbidden(cycle.snapshot) if kind in RULES]
+    forbidden = [kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS]
     if forbidden:
-        listed = ", ".join(f"{resource_name(kind)} ({RULES[kind].leaves})" for kind in forbidden)
+        listed = ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in forbidden)
         text = f"listing is forbidden for {listed}: this answer does not depend on it"
         yield NOTE, text, {"kinds": forbidden, "cause": Missing.FORBIDDEN.value}
-    absent = [
-        kind for kind in missing if missing[kind] is Missing.ABSENT and kind in RULES and RULES[kind].matters(cycle)
-    ]
+    absent = [kind for kind in missing if missing[kind] is Missing.ABSENT and kind in MATTERS and MATTERS[kind](cycle)]
     if absent:
-        text = f"the API server serves no {', '.join(map(resource_name, absent))}: there are none"
+        text = f"the API server serves no {', '.join(KINDS[kind].resource for kind in absent)}: there are none"
         yield NOTE, text, {"kinds": absent, "cause": Missing.ABSENT.value}
 
 
@@ -130,9 +109,9 @@ def _dump_notes(cycle: Cycle) -> Iterator[Text]:
     source = cycle.snapshot.source
     if "Pod" in source.lacks:
         yield DUMP_NOTE, _without_pods(source), {"formats": list(source.formats), "kinds": ["Pod"]}
-    lacking = [kind for kind in source.lacks if kind in RULES and RULES[kind].matters(cycle)]
+    lacking = [kind for kind in source.lacks if kind in MATTERS and MATTERS[kind](cycle)]
     if lacking:
-        listed = ", ".join(f"{resource_name(kind)} ({RULES[kind].leaves})" for kind in lacking)
+        listed = ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in lacking)
         text = f"not in {_dumps(source)}, or not all of them: {listed}"
         yield DUMP_NOTE, text, {"formats": list(source.formats), "kinds": lacking}
 
@@ -155,7 +134,7 @@ def missing_for_many(snapshot: Snapshot) -> str:
     """A sentence about objects that some pods' answers may depend on; empty where there are none."""
     if "Pod" in snapshot.source.lacks:
         return _without_pods(snapshot.source)
-    names = [resource_name(kind) for kind in _forbidden(snapshot) if kind in RULES]
+    names = [KINDS[kind].resource for kind in _forbidden(snapshot) if kind in MATTERS]
     listed = ", ".join(names)
     return f"listing is forbidden for {listed}: a pod that depends on them cannot be decided" if names else ""
 
@@ -293,26 +272,24 @@ def _extended(names: Iterable[str]) -> bool:
     return any("/" in name and "kubernetes.io/" not in name for name in names)
 
 
-RULES = {
-    "PersistentVolumeClaim": Rule(leaves="what the pod's claims ask for", matters=_has_claims),
-    "PersistentVolume": Rule(leaves="which volumes there are for claims", matters=_has_claims),
-    "StorageClass": Rule(leaves="how a claim is bound", matters=_has_unbound_claims),
-    "CSIStorageCapacity": Rule(leaves="where there is room for new volumes", matters=_has_unbound_claims),
-    "CSINode": Rule(leaves="how many volumes a node takes", matters=_has_counted_volumes),
-    "CSIDriver": Rule(leaves="what a volume's driver asks for", matters=_has_counted_volumes),
-    "VolumeAttachment": Rule(leaves="which volumes are attached", matters=_has_counted_volumes),
-    "Namespace": Rule(leaves="which namespaces a namespaceSelector means", matters=_selects_namespaces),
-    "Service": Rule(leaves="which pods default spreading counts", matters=_spreads_by_default),
-    "ReplicationController": Rule(
-        leaves="which pods a ReplicationController spreads", matters=_owned_by("ReplicationController")
-    ),
-    "ReplicaSet": Rule(leaves="which pods a ReplicaSet spreads", matters=_owned_by("ReplicaSet")),
-    "StatefulSet": Rule(leaves="which pods a StatefulSet spreads", matters=_owned_by("StatefulSet")),
-    "PodDisruptionBudget": Rule(leaves="which pods preemption would rather spare", matters=_has_victims),
-    "PodGroup": Rule(leaves="the pod group that the pod waits for", matters=_is_in_group),
-    "ResourceClaim": Rule(leaves="which devices are claimed", matters=_claims_devices),
-    "ResourceSlice": Rule(leaves="which devices there are", matters=_has_claims_of_pod),
-    "DeviceTaintRule": Rule(leaves="which devices are tainted", matters=_has_tainted_devices),
-    "DeviceClass": Rule(leaves="which devices a class has", matters=_may_find_device_class),
+MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
+    "PersistentVolumeClaim": _has_claims,
+    "PersistentVolume": _has_claims,
+    "StorageClass": _has_unbound_claims,
+    "CSIStorageCapacity": _has_unbound_claims,
+    "CSINode": _has_counted_volumes,
+    "CSIDriver": _has_counted_volumes,
+    "VolumeAttachment": _has_counted_volumes,
+    "Namespace": _selects_namespaces,
+    "Service": _spreads_by_default,
+    "ReplicationController": _owned_by("ReplicationController"),
+    "ReplicaSet": _owned_by("ReplicaSet"),
+    "StatefulSet": _owned_by("StatefulSet"),
+    "PodDisruptionBudget": _has_victims,
+    "PodGroup": _is_in_group,
+    "ResourceClaim": _claims_devices,
+    "ResourceSlice": _has_claims_of_pod,
+    "DeviceTaintRule": _has_tainted_devices,
+    "DeviceClass": _may_find_device_class,
 }
-"""The kinds that a decision reads; admission reads others besides."""
+"""Whether a finished cycle could have ended otherwise with a kind, for those that a plugin reads."""

@@ -14,10 +14,10 @@ from msgspec import UNSET, Raw, Struct
 
 from kschedx.api import devices, optional_admission, storage, types
 from kschedx.api.decode import decode
-from kschedx.api.workloads import REVISION, TEMPLATE_PATHS
+from kschedx.api.kinds import KINDS, kind_of
+from kschedx.api.workloads import REVISION
 from kschedx.snapshot import events
-from kschedx.snapshot.build import TYPED, Batch, Page
-from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS
+from kschedx.snapshot.build import Batch, Page
 from kschedx.snapshot.pod_columns import slim_status
 from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume
 
@@ -92,13 +92,13 @@ def _both(one: Shape, other: Shape) -> Shape:
 
 def _shapes() -> dict[str, Shape]:
     head = Fields({"apiVersion": Leaf(), "kind": Leaf(), "metadata": _shape(types.ObjectMeta)})
-    shapes = {kind: _both(head, _shape(record)) for kind, record in {**TYPED, "Node": types.Node}.items()}
-    shapes[events.KIND] = _both(head, _shape(events.EventItem))
-    for kind, path in TEMPLATE_PATHS.items():
-        template = _under(path, _shape(types.PodTemplateSpec))
-        shapes[kind] = _both(shapes.get(kind, head), template)
-    own: dict[str, Shape] = {"ordinals": Leaf(), "volumeClaimTemplates": ListOf(_shape(storage.PersistentVolumeClaim))}
-    shapes["StatefulSet"] = _both(shapes["StatefulSet"], _under(["spec"], Fields(own)))
+    shapes = {events.KIND: _both(head, _shape(events.EventItem))}
+    for key, kind in KINDS.items():
+        shape: Shape = head
+        for record in filter(None, (kind.record, kind.kept)):
+            shape = _both(shape, _shape(record))
+        shapes[key] = _both(shape, _under(kind.template, _shape(types.PodTemplateSpec))) if kind.template else shape
+    del shapes["Pod"]
     return shapes
 
 
@@ -167,23 +167,29 @@ class Slim:
 
     def _add_one(self, raw: Raw) -> None:
         head = decode(raw, OtherItem)
-        kind, group = head.kind or "", head.group
-        if kind == "Pod" and not group:
+        kind = kind_of(head.kind or "", head.group)
+        namespace = (head.metadata.namespace if head.metadata else None) or "default"
+        name = (head.metadata.name if head.metadata else None) or ""
+        if kind is None:
+            if head.kind == events.KIND and head.group in events.GROUPS and self._is_wanted(namespace):
+                self._add_event(raw)
+        elif kind.key == "Pod":
             self._add_pods([decode(raw, PodItem)])
-        elif (kind in SHAPES and GROUPS.get(kind) == group) or (kind == events.KIND and group in events.GROUPS):
-            namespace = (head.metadata.namespace if head.metadata else None) or "default"
-            name = (head.metadata.name if head.metadata else None) or ""
-            if not self._is_wanted(kind, name if kind == "Namespace" else namespace):
-                return
-            if kind == events.KIND and decode(raw, events.EventItem).reason != events.FAILED_SCHEDULING:
-                return
-            self._put(kind, msgspec.json.encode(cut(msgspec.json.decode(raw), SHAPES[kind])))
+        elif kind.key == "Namespace":
+            if self._is_wanted(name):
+                self._put(kind.key, raw)
+        elif (not kind.is_namespaced or self._is_wanted(namespace)) and kind.is_read(namespace, name):
+            self._put(kind.key, raw)
 
-    def _is_wanted(self, kind: str, namespace: str) -> bool:
-        everywhere = kind != "Namespace" and (kind in CLUSTER_SCOPED or kind == "Node")
-        return not self._namespaces or everywhere or namespace in self._namespaces
+    def _is_wanted(self, namespace: str) -> bool:
+        return not self._namespaces or namespace in self._namespaces
 
-    def _put(self, kind: str, line: bytes) -> None:
+    def _add_event(self, raw: Raw) -> None:
+        if decode(raw, events.EventItem).reason == events.FAILED_SCHEDULING:
+            self._put(events.KIND, raw)
+
+    def _put(self, kind: str, raw: Raw) -> None:
+        line = msgspec.json.encode(cut(msgspec.json.decode(raw), SHAPES[kind]))
         self._lines.setdefault(kind, []).append(line)
 
     # --- pods
@@ -192,7 +198,7 @@ class Slim:
         lines = self._lines.setdefault("Pod", [])
         for item in items:
             meta, status = item.metadata, item.status
-            if item.api_version not in ("v1", "") or not self._is_wanted("Pod", meta.namespace or "default"):
+            if item.api_version not in ("v1", "") or not self._is_wanted(meta.namespace or "default"):
                 continue
             metadata: dict[str, object] = {
                 "name": meta.name,

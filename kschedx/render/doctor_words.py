@@ -217,7 +217,7 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
 
 def _lacking(found: Lacking) -> tuple[str, tuple[Fact, ...]]:
     first = found.what[0] if found.what else f"anything of {count(len(found.kinds), 'kind')}"
-    every = (f"every {', '.join(found.kinds)}",) if found.kinds else ()
+    every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(found.kinds))
     lacks = (Fact(label="lacks", items=(*found.what[1:], *every)),) if found.what[1:] or every else ()
     return f"{with_article(found.format)} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
 

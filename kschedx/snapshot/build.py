@@ -17,6 +17,7 @@ from kschedx.api.defaulting import (
     default_node,
     default_priority_class,
 )
+from kschedx.api.kinds import KINDS, Kind, key_of, kind_of, refuse_unknown
 from kschedx.api.limit_range import default_limit_range
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.runtime_class import check_runtime_class
@@ -25,7 +26,6 @@ from kschedx.errors import InputError, Place
 from kschedx.snapshot import events
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.images import NodeImages
-from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS, WORKLOADS, refuse_unknown
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pod_columns import NameTakenError, PodColumns
 from kschedx.snapshot.snapshot import Snapshot, Source
@@ -37,32 +37,6 @@ from kschedx.snapshot.wire import (
     PersistentVolumeItem,
     PodItem,
 )
-
-TYPED: Mapping[str, type[Any]] = {
-    "Namespace": types.Namespace,
-    "Service": types.Service,
-    "ReplicationController": types.ReplicationController,
-    "ReplicaSet": types.ReplicaSet,
-    "StatefulSet": types.StatefulSet,
-    "PodDisruptionBudget": types.PodDisruptionBudget,
-    "PriorityClass": types.PriorityClass,
-    "PodGroup": types.PodGroup,
-    "DeviceClass": devices.DeviceClass,
-    "ResourceClaim": devices.ResourceClaim,
-    "ResourceSlice": devices.ResourceSlice,
-    "ResourceClaimTemplate": devices.ResourceClaimTemplate,
-    "DeviceTaintRule": devices.DeviceTaintRule,
-    "PersistentVolume": storage.PersistentVolume,
-    "PersistentVolumeClaim": storage.PersistentVolumeClaim,
-    "StorageClass": storage.StorageClass,
-    "CSINode": storage.CSINode,
-    "CSIDriver": storage.CSIDriver,
-    "CSIStorageCapacity": storage.CSIStorageCapacity,
-    "VolumeAttachment": storage.VolumeAttachment,
-    "LimitRange": types.LimitRange,
-    "RuntimeClass": types.RuntimeClass,
-}
-
 
 T = TypeVar("T")
 
@@ -132,7 +106,7 @@ class SnapshotBuilder:
         self._pods = PodColumns()
         self._nodes: list[types.Node] = []
         self._images = NodeImages()
-        self._others: dict[str, list[Any]] = {kind: [] for kind in TYPED}
+        self._others: dict[str, list[Any]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin and positions in the batch of the pods that were added together."""
@@ -195,7 +169,7 @@ class SnapshotBuilder:
             if isinstance(item, events.EventItem):
                 self._add_event(item)
             elif item.api_version not in ("v1", ""):
-                self.kinds[str(item.__struct_config__.tag)] += 1  # the same kind of another group is somebody else's
+                self.kinds[key_of(str(item.__struct_config__.tag), item.api_version.rpartition("/")[0])] += 1
             elif isinstance(item, PodItem):
                 pods.append(item)
                 indexes.append(index)
@@ -212,7 +186,7 @@ class SnapshotBuilder:
 
     def _add_volume(self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: Origin) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
-        namespace = "" if kind in CLUSTER_SCOPED else item.metadata.namespace or "default"
+        namespace = item.metadata.namespace or "default" if KINDS[kind].is_namespaced else ""
         self._once(kind, namespace, item.metadata.name, index, origin)
         try:
             self._add_typed(kind, item, namespace)
@@ -224,31 +198,29 @@ class SnapshotBuilder:
         """Any object, with the error of its own where it is broken."""
         try:
             head = decode(raw, OtherItem)
-            kind = head.kind or ""
-            if kind == events.KIND and head.group in events.GROUPS:
+            name = head.kind or ""
+            if name == events.KIND and head.group in events.GROUPS:
                 self._add_event(_decode_item(raw, events.EventItem))
                 return
-            if GROUPS.get(kind) != head.group:
-                refuse_unknown(kind, head.group)
-                self.kinds[kind or "?"] += 1
+            kind = kind_of(name, head.group)
+            if kind is None:
+                refuse_unknown(name, head.group)
+                self.kinds[key_of(name, head.group) or "?"] += 1
                 return
             meta = head.metadata
-            name = (
-                f"{kind} {meta.namespace}/{meta.name}"
-                if meta and meta.namespace
-                else f"{kind} {meta.name if meta else ''}"
-            )
+            own = (meta.name if meta else None) or ""
+            title = f"{name} {meta.namespace}/{own}" if meta and meta.namespace else f"{name} {own}"
         except InputError as error:
             raise error.at(origin.place(index)) from None
         try:
-            if kind == "Pod":
+            if kind.key == "Pod":
                 self._add_pods([_decode_item(raw, PodItem)], [index], origin)
-            elif kind == "Node":
+            elif kind.key == "Node":
                 self._add_node(_decode_item(raw, NodeItem), index, origin)
             else:
                 self._add_other(kind, raw, index, origin)
         except InputError as error:
-            raise error.at(Place(object=name.strip())).at(origin.place(index)) from None
+            raise error.at(Place(object=title.strip())).at(origin.place(index)) from None
 
     def _add_pods(self, items: Sequence[PodItem], indexes: Sequence[int], origin: Origin) -> None:
         """`indexes` are the items' positions in their batch."""
@@ -297,15 +269,15 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 
-    def _add_other(self, kind: str, raw: Raw, index: int, origin: Origin) -> None:
+    def _add_other(self, kind: Kind, raw: Raw, index: int, origin: Origin) -> None:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
-        namespace = (metadata.namespace if metadata else None) or ("" if kind in CLUSTER_SCOPED else "default")
-        self._once(kind, namespace, name, index, origin)
-        if kind in WORKLOADS:
-            self._workloads[kind, namespace, name] = bytes(raw)
-        if kind in TYPED:
-            self._add_typed(kind, decode(raw, TYPED[kind]), namespace)
+        namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
+        self._once(kind.key, namespace, name, index, origin)
+        if kind.template:
+            self._workloads[kind.key, namespace, name] = bytes(raw)
+        if kind.record is not None and kind.is_read(namespace, name):
+            self._add_typed(kind.key, decode(raw, kind.record), namespace)
 
     def _add_typed(self, kind: str, typed: Any, namespace: str) -> None:
         if namespace and not typed.metadata.namespace:
@@ -370,6 +342,7 @@ class SnapshotBuilder:
             devices=Devices.of(self._others),
             storage=Storage.of(self._others),
             failed_scheduling=self._events.of_pending(pods),
+            objects={kind.record: tuple(self._others[key]) for key, kind in KINDS.items() if kind.record is not None},
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -32,6 +33,8 @@ from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
+
+R = TypeVar("R", bound=Struct)
 
 
 class Missing(StrEnum):
@@ -129,7 +132,13 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
+    objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
+    """Record of a kind to its objects, for kinds that no other field holds."""
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
+
+    def of(self, record: type[R]) -> tuple[R, ...]:
+        """The objects of the kind that has this record, as they were read."""
+        return tuple(one for one in self.objects.get(record, ()) if isinstance(one, record))
 
     @classmethod
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Snapshot:

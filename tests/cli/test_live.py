@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.api.kinds import KINDS
 from kschedx.cli import connection
 from kschedx.sources.live import client, lists
-from kschedx.sources.live.resources import RESOURCE_OF, RESOURCES
+from kschedx.sources.live.lists import path_of
 from tests.api_server import CERTIFICATE, FakeApiServer, Handler, Reply, Request, failure, kubeconfig, served
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
@@ -71,7 +72,7 @@ def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -
 def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     why(tmp_path, url)
     asked = {request.path for request in api.requests}
-    assert asked == {"/version"} | {resource.path(resource.versions[0]) for resource in RESOURCES}
+    assert asked == {"/version"} | {path_of(kind, kind.versions[0]) for kind in KINDS.values()}
 
 
 def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -376,15 +377,15 @@ def test_a_timeout_that_cannot_be_read(text: str, url: str, tmp_path: Path) -> N
 
 def forbid(api: FakeApiServer, *kinds: str) -> None:
     for kind in kinds:
-        api.fail(f"/{RESOURCE_OF[kind].plural}", failure(403, f"{kind} is forbidden"), forever=True)
+        api.fail(f"/{KINDS[kind].plural}", failure(403, f"{kind} is forbidden"), forever=True)
 
 
 @pytest.mark.parametrize("kind", ["Node", "Pod"])
 def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, kind)
     line = error(why(tmp_path, url), code=3)
-    assert f"listing {RESOURCE_OF[kind].plural} is forbidden" in line
-    assert f"--verb=get,list --resource={RESOURCE_OF[kind].plural}" in line
+    assert f"listing {KINDS[kind].plural} is forbidden" in line
+    assert f"--verb=get,list --resource={KINDS[kind].plural}" in line
 
 
 def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -394,7 +395,7 @@ def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str
     assert "--verb=get,list --resource=nodes,limitranges,services, bound to you" in line
 
 
-@pytest.mark.parametrize("kind", [resource.kind for resource in RESOURCES if resource.kind not in ("Node", "Pod")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Node", "Pod")])
 def test_another_kind_is_only_missed_where_it_counts(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
     """One node, so that nothing is compared; a pod without claims and owners."""
     whole = why(tmp_path, url)
@@ -422,9 +423,9 @@ def test_services_count_where_nodes_are_compared(api: FakeApiServer, url: str, t
 
 
 def test_a_kind_that_the_server_does_not_serve_has_no_objects(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    for resource in RESOURCES:
-        if resource.group and resource.kind != "Pod":
-            api.fail(f"/{resource.plural}", failure(404, "not found"), forever=True)
+    for kind in KINDS.values():
+        if kind.group:
+            api.fail(f"/{kind.plural}", failure(404, "not found"), forever=True)
     assert why(tmp_path, url).code == 0
     api.replace([NODE, node("node-02"), POD])
     assert why(tmp_path, url).code == 0

@@ -13,9 +13,9 @@ import pytest
 import yaml
 import zstandard
 
+from kschedx.api.kinds import KINDS
 from kschedx.api.snapshot_header import SnapshotHeader, merged, of_annotations
 from kschedx.errors import InputError
-from kschedx.sources.live.resources import RESOURCES
 from tests.api_server import FakeApiServer, failure, kubeconfig, served
 from tests.builders import Manifest
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
@@ -238,7 +238,7 @@ def test_the_header(api: FakeApiServer, config: Path) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", head.pop("kschedx.dev/taken"))
     assert re.fullmatch(r"context \w+ \(http://127\.0\.0\.1:\d+\)", head.pop("kschedx.dev/source"))
     counts = {"Namespace": 1, "Node": 1, "Pod": 3}
-    kinds = sorted({resource.kind for resource in RESOURCES} - {"Service"})
+    kinds = sorted(KINDS.keys() - {"Service"})
     assert head == {
         "kschedx.dev/snapshot": "v1",
         "kschedx.dev/server-version": "v1.36.2",

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
+from kschedx.api.kinds import KINDS
 from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.doctor.diagnosis import Diagnosis, diagnose
 from kschedx.doctor.reading import contents_of
 from kschedx.render.document import to_json
-from kschedx.sources.dumps import Dump
-from kschedx.sources.dumps.lacks import lack
-from kschedx.sources.live.resources import RESOURCES
+from kschedx.sources.dumps import Dump, lack
 from tests.builders import Manifest
 from tests.doctor.dumps import TAKEN, Cluster, add_node, add_pod, save, whole
 
@@ -295,7 +294,7 @@ def test_two_uids_of_kube_system_are_two_clusters(tmp_path: Path) -> None:
 
 def header(cluster: Cluster, **facts: Any) -> SnapshotHeader:
     kinds = dict(Counter(title.split(" ")[0] for title in cluster))
-    every_kind = {resource.kind: kinds.get(resource.kind, 0) for resource in RESOURCES}
+    every_kind = {kind: kinds.get(kind, 0) for kind in KINDS}
     return SnapshotHeader(**{"taken": TAKEN, "complete": every_kind, "server_version": "v1.36.2", **facts})
 
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.answer.run import explain_pod
+from kschedx.api.kinds import KINDS
 from kschedx.errors import UndecidableError
-from kschedx.explain.missing import RULES
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
@@ -125,7 +125,7 @@ def test_a_kind_is_missed_where_the_answer_depends_on_it(
     if matters:
         with pytest.raises(UndecidableError) as caught:
             explain_pod(snapshot, "default/web")
-        assert str(caught.value).startswith(f"pod default/web: {RULES[kind].leaves} is not known: listing ")
+        assert str(caught.value).startswith(f"pod default/web: {KINDS[kind].leaves} is not known: listing ")
     else:
         notes = {note.id: note for note in explain_pod(snapshot, "default/web").notes}
         assert notes["unread-kind"].facts == {"kinds": [kind], "cause": "forbidden"}

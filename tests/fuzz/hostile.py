@@ -14,7 +14,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-from kschedx.api import storage, types
+from kschedx.api.kinds import KINDS
 
 Json = Any
 
@@ -39,25 +39,7 @@ WORDS = (
     "ebs.csi.aws.com", "kubernetes.io/no-provisioner", "standard", "Container", "Pod", "system-cluster-critical",
 )  # fmt: skip
 
-KINDS: dict[str, tuple[str, type]] = {
-    "Node": ("v1", types.Node),
-    "Pod": ("v1", types.Pod),
-    "Namespace": ("v1", types.Namespace),
-    "Service": ("v1", types.Service),
-    "ReplicaSet": ("apps/v1", types.ReplicaSet),
-    "StatefulSet": ("apps/v1", types.StatefulSet),
-    "PodDisruptionBudget": ("policy/v1", types.PodDisruptionBudget),
-    "PriorityClass": ("scheduling.k8s.io/v1", types.PriorityClass),
-    "LimitRange": ("v1", types.LimitRange),
-    "RuntimeClass": ("node.k8s.io/v1", types.RuntimeClass),
-    "PersistentVolume": ("v1", storage.PersistentVolume),
-    "PersistentVolumeClaim": ("v1", storage.PersistentVolumeClaim),
-    "StorageClass": ("storage.k8s.io/v1", storage.StorageClass),
-    "CSINode": ("storage.k8s.io/v1", storage.CSINode),
-    "CSIDriver": ("storage.k8s.io/v1", storage.CSIDriver),
-    "CSIStorageCapacity": ("storage.k8s.io/v1", storage.CSIStorageCapacity),
-    "VolumeAttachment": ("storage.k8s.io/v1", storage.VolumeAttachment),
-}
+RECORDS = {key: kind.record for key, kind in KINDS.items() if kind.record is not None}
 
 
 AMOUNTS: tuple[Json, ...] = ("0", "1", "2", "500m", "1Gi", "4Gi", "110", 3, 1.5)
@@ -67,12 +49,14 @@ def cluster(random: Random) -> list[Json]:
     """Objects of many kinds, mostly as they should be."""
     objects = [_object("Node", f"n{number}", random) for number in range(random.randint(1, 3))]
     objects += [_object("Pod", f"p{number}", random) for number in range(random.randint(1, 3))]
-    objects += [_object(kind, random.choice("ab"), random) for kind in random.sample(sorted(set(KINDS) - {"Node"}), 4)]
+    objects += [
+        _object(kind, random.choice("ab"), random) for kind in random.sample(sorted(set(RECORDS) - {"Node"}), 4)
+    ]
     return objects
 
 
 def _object(kind: str, name: str, random: Random) -> Json:
-    version, made_of = KINDS[kind]
+    version, made_of = KINDS[kind].api_version, RECORDS[kind]
     made = _value(_info(made_of), random, depth=0, name="")
     metadata = made.get("metadata")
     made["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "name": name}

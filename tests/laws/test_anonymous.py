@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kschedx
 from kschedx.api.types import Pod
-from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 from kschedx.errors import InputError
 from kschedx.export.anonymous import Anonymous, anonymize
 from kschedx.sources.files import read
@@ -88,7 +88,7 @@ def changes(document: Mapping[str, Any]) -> list[Any]:
 
 
 def as_pod(manifest: Manifest) -> Manifest:
-    return pod_from_workload(manifest) if manifest["kind"] in TEMPLATE_PATHS else manifest
+    return pod_from_workload(manifest) if manifest["kind"] in MAKING_PODS else manifest
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)

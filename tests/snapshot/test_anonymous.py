@@ -18,11 +18,12 @@ from msgspec import inspect
 from kschedx.api import storage, types, validation
 from kschedx.api.attach_limits import csi_limit_key
 from kschedx.api.csi_translation import IN_TREE_PLUGINS
+from kschedx.api.kinds import KINDS
 from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
 from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.api.resource_validation import _STANDARD as STANDARD_RESOURCES
 from kschedx.api.selectors import NODE_OPERATORS, NodeSelectorRequirement
-from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 from kschedx.export.anonymous import Anonymous, anonymize
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
 from kschedx.export.anonymous.tokens import tokens
@@ -31,9 +32,7 @@ from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.affinity_remedies import OWN_LABELS
 from kschedx.fixes.remedies import SYSTEM_TAINTS
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
-from kschedx.snapshot.build import TYPED
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
-from kschedx.snapshot.kinds import GROUPS
 from tests.builders import Manifest, node, pod
 from tests.command import ROOT
 from tests.conformance.decisions import cases
@@ -64,23 +63,23 @@ def filled(kind: inspect.Type, text: str) -> Any:
 
 
 def objects_full_of(text: str) -> Iterator[Manifest]:
-    records: dict[str, type[Any]] = {**TYPED, "Pod": types.Pod, "Node": types.Node, KIND: EventItem}
+    records: dict[str, type[Any]] = {key: kind.record for key, kind in KINDS.items() if kind.record}
+    records[KIND] = EventItem
     for kind in RECORDS:
-        group = GROUPS.get(kind, "")
         item: dict[str, Any] = {"metadata": filled(inspect.type_info(types.ObjectMeta), text), "unread": text}
         if kind in records:
             item |= filled(inspect.type_info(records[kind]), text)
         template: Any = filled(inspect.type_info(types.PodTemplateSpec), text)
-        for part in reversed(TEMPLATE_PATHS.get(kind, ())):
+        for part in reversed(KINDS[kind].template if kind in KINDS else ()):
             template = {part: template, text: text}
-        if kind in TEMPLATE_PATHS:
+        if kind in MAKING_PODS:
             item["spec"] = item.get("spec", {}) | template["spec"]
         if kind == "StatefulSet":
             claim = filled(inspect.type_info(storage.PersistentVolumeClaim), text)
             item["spec"] |= {"volumeClaimTemplates": [claim], "ordinals": {"start": text}}
         if kind == KIND:
             item["reason"] = FAILED_SCHEDULING
-        yield {**item, "apiVersion": f"{group}/v1" if group else "v1", "kind": kind}
+        yield {**item, "apiVersion": KINDS[kind].api_version if kind in KINDS else "v1", "kind": kind}
 
 
 def paths_to(text: str, value: object, path: str = "") -> Iterator[str]:
@@ -208,7 +207,7 @@ KNOWN = {
     *(text for texts in FIELD_VALUES for text in texts),
     *(storage.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
     *(storage.ZONE, storage.REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
-    *TEMPLATE_PATHS,
+    *MAKING_PODS,
 }
 
 

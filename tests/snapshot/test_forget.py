@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kschedx.api.kinds import KINDS
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.snapshot.kinds import CLUSTER_SCOPED, GROUPS
 from tests.builders import Manifest, node, pod
 
 
@@ -15,21 +15,21 @@ def some(kind: str) -> list[Manifest]:
         return [node("a"), node("b")]
     if kind == "Pod":
         return [pod("a", on="a"), pod("b")]
-    group = GROUPS[kind]
-    metadata = {} if kind in CLUSTER_SCOPED else {"namespace": "default"}
-    version = f"{group}/v1" if group else "v1"
-    return [{"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}} for name in ("a", "b")]
+    row = KINDS[kind]
+    metadata = {"namespace": "default"} if row.is_namespaced else {}
+    head = {"apiVersion": row.api_version, "kind": row.name}
+    return [{**head, "metadata": {"name": name, **metadata}} for name in ("a", "b")]
 
 
-@pytest.mark.parametrize("kind", sorted(GROUPS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_what_is_forgotten_can_be_added_again(kind: str) -> None:
     builder = SnapshotBuilder()
-    builder.add_objects([one for known in GROUPS for one in some(known)])
+    builder.add_objects([one for known in KINDS for one in some(known)])
     builder.forget(kind)
     assert kind not in builder.kinds
     builder.add_objects(some(kind)[:1])
     found = builder.finish()
-    assert found.source.kinds == {known: 1 if known == kind else 2 for known in GROUPS}
+    assert found.source.kinds == {known: 1 if known == kind else 2 for known in KINDS}
     assert len(found.pods) == (1 if kind == "Pod" else 2)
     assert len(found.cluster.nodes) == (1 if kind == "Node" else 2)
     assert len(found.services) == (1 if kind == "Service" else 2)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 
 import kschedx
-from kschedx.api.workloads import TEMPLATE_PATHS, pod_from_workload
+from kschedx.api.kinds import KINDS
+from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 from kschedx.errors import KschedxError
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
-from kschedx.snapshot.kinds import GROUPS
 from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
 from tests.builders import Manifest, node, pod
@@ -29,7 +29,7 @@ def slim(objects: Iterable[Manifest], namespaces: Iterable[str] = ()) -> list[di
 
 
 def explained(objects: Iterable[Mapping[str, object]], target: Any, **options: Any) -> dict[str, Any]:
-    if isinstance(target, dict) and target["kind"] in TEMPLATE_PATHS:
+    if isinstance(target, dict) and target["kind"] in MAKING_PODS:
         target = pod_from_workload(target)
     document: dict[str, Any] = kschedx.explain(kschedx.Snapshot.from_objects(objects), target, **options).to_dict()
     return document
@@ -69,7 +69,7 @@ def test_a_workload_makes_the_same_pod() -> None:
         "spec": {"containers": [{"name": "main", "image": "app:v1", "resources": {"requests": {"cpu": "1"}}}]},
     }
     claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
-    for kind, path in TEMPLATE_PATHS.items():
+    for kind, path in ((kind, KINDS[kind].template) for kind in MAKING_PODS):
         spec: Any = {
             "selector": {"app": "a"} if kind == "ReplicationController" else {"matchLabels": {"app": "a"}},
             "ordinals": {"start": 3},
@@ -79,7 +79,7 @@ def test_a_workload_makes_the_same_pod() -> None:
         for part in path[1:-1]:
             inner = inner.setdefault(part, {})
         inner["template"] = template
-        group = f"{GROUPS[kind]}/v1".removeprefix("/")
+        group = KINDS[kind].api_version
         made = {"apiVersion": group, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
         (one,) = slim([made])
         assert explained([node("n"), one], one) == explained([node("n"), made], made), kind
@@ -136,11 +136,11 @@ def hidden(kind: str) -> Manifest:
         "conditions": [{"type": "Ready", "message": CANARY}, {"type": "DisruptionTarget", CANARY: CANARY}],
         "containerStatuses": [{"name": "main", "state": {"waiting": {"message": CANARY}}}],
     }
-    group = f"{GROUPS[kind]}/v1".removeprefix("/")
+    group = KINDS[kind].api_version
     return {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec, "status": status, CANARY: CANARY}
 
 
-@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_scheduling_does_not_read_is_not_written(kind: str) -> None:
     (one,) = slim([hidden(kind)])
     assert CANARY not in json.dumps(one)
@@ -175,7 +175,7 @@ def test_of_events_only_the_schedulers_refusals_are_written() -> None:
 
 
 def test_every_kind_that_is_read_has_a_shape() -> None:
-    assert SHAPES.keys() | {"Pod"} == GROUPS.keys() | {"Event"}
+    assert SHAPES.keys() | {"Pod"} == KINDS.keys() | {"Event"}
 
 
 # --- which, and in which order

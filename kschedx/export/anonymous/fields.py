@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from msgspec import Struct, inspect
 
 from kschedx.api import devices, optional_admission, selectors, storage, types
-from kschedx.api.workloads import REVISION, TEMPLATE_PATHS
+from kschedx.api.kinds import KINDS, kind_of
+from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
 from kschedx.export.anonymous import devices as device_texts
 from kschedx.export.anonymous.changes import Change, Json, Names, Record
 from kschedx.snapshot import events
-from kschedx.snapshot.build import TYPED
-from kschedx.snapshot.kinds import GROUPS
 
 
 def _annotations(value: object, names: Names) -> object:
@@ -172,25 +170,17 @@ ANNOTATIONS: Mapping[str, Change] = {
 # --- kinds
 
 
-class _Ordinals(Struct, frozen=True):
-    start: int = 0
-
-
-class _StatefulSetSpec(Struct, frozen=True, rename="camel"):
-    ordinals: _Ordinals | None = None
-    volume_claim_templates: tuple[storage.PersistentVolumeClaim, ...] = ()
-
-
 def _records() -> dict[str, Record]:
     head = {"metadata": _of_type(inspect.type_info(types.ObjectMeta))}
-    kinds: dict[str, type[Any]] = {**TYPED, "Pod": types.Pod, "Node": types.Node, events.KIND: events.EventItem}
-    records = {kind: Record(head).both(_of_record(record)) for kind, record in kinds.items()}
-    for kind, path in TEMPLATE_PATHS.items():
+    records = {events.KIND: Record(head).both(_of_record(events.EventItem))}
+    for key, kind in KINDS.items():
+        found = Record(head)
+        for record in filter(None, (kind.record, kind.kept)):
+            found = found.both(_of_record(record))
         fields = _of_record(types.PodTemplateSpec)
-        for part in reversed(path):
+        for part in reversed(kind.template):
             fields = {part: Record(fields)}
-        records[kind] = records.get(kind, Record(head)).both(fields)
-    records["StatefulSet"] = records["StatefulSet"].both({"spec": Record(_of_record(_StatefulSetSpec))})
+        records[key] = found.both(fields) if kind.template else found
     return records
 
 
@@ -208,10 +198,12 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
     if not isinstance(kind, str) or not isinstance(written, str):
         return None
     group, _, version = written.rpartition("/")
-    is_known = _is_read(item, group) if kind == events.KIND else kind in RECORDS and GROUPS.get(kind) == group
+    known = kind_of(kind, group)
+    key = known.key if known else kind
+    is_known = known is not None or (kind == events.KIND and _is_read(item, group))
     if not is_known or not _API_VERSION.fullmatch(version):
         return None
-    changed = RECORDS[kind](item, names)
+    changed = RECORDS[key](item, names)
     return None if changed is None else {"apiVersion": written, "kind": kind, **changed}
 
 

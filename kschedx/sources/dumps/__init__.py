@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
+
+from kschedx.api.kinds import KINDS
 
 
 def every(kind: str) -> str:
@@ -19,13 +21,22 @@ class Lack(Struct, frozen=True, kw_only=True):
     kind: str
     what: str
     """"pods of namespaces that were not gathered"."""
-    weakens: str
-    """What cannot be relied on without them."""
 
     @property
     def is_whole(self) -> bool:
         """Nothing of the kind is there."""
         return self.what == every(self.kind)
+
+
+def lack(kind: str, what: str = "") -> Lack:
+    """`what` is missing; without it, everything of the kind is."""
+    return Lack(kind=kind, what=what or every(kind))
+
+
+def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
+    """The kinds that answers depend on and a dump does not hold at all."""
+    held = frozenset(kinds)
+    return tuple(lack(key) for key, kind in KINDS.items() if kind.leaves and key not in held)
 
 
 class Dump(Struct, frozen=True, kw_only=True):

@@ -18,8 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.dumps import Dump, Lack
-from kschedx.sources.dumps.lacks import all_but, lack
+from kschedx.sources.dumps import Dump, Lack, all_but, lack
 from kschedx.sources.dumps.layout import Layout, plain
 from kschedx.sources.streams import Readable, Stream
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from kschedx.api.kinds import key_of
 from kschedx.sources import compressed
 from kschedx.sources.dumps import Lack
 
@@ -28,6 +29,7 @@ def plain(name: str) -> str:
     return name
 
 
-def kind_of(list_kind: str) -> str:
-    """`Pod`, where `v1 PodList` is given."""
-    return list_kind.partition(" ")[2].removesuffix("List")
+def listed_kind(list_kind: str) -> str:
+    """`Pod`, where `v1 PodList` is given: the key in the table of kinds."""
+    version, _, name = list_kind.partition(" ")
+    return key_of(name.removesuffix("List"), version.rpartition("/")[0])

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.sources.dumps import Dump, cluster_info, must_gather, support_bundle
-from kschedx.sources.dumps.lacks import is_read, lack
-from kschedx.sources.dumps.layout import Layout, kind_of
+from kschedx.api.kinds import KINDS
+from kschedx.sources.dumps import Dump, cluster_info, lack, must_gather, support_bundle
+from kschedx.sources.dumps.layout import Layout, listed_kind
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -25,10 +25,14 @@ class Plan(Struct, frozen=True, kw_only=True):
             files: dict[str, list[str]] = {}
             for name in empty:
                 if layout.files is not None and name in layout.files:
-                    files.setdefault(kind_of(layout.files[name]), []).append(name.removeprefix(f"{layout.top}/"))
-            lacks = *layout.lacks, *(lack(kind, _emptiness(names)) for kind, names in files.items() if is_read(kind))
+                    files.setdefault(listed_kind(layout.files[name]), []).append(name.removeprefix(f"{layout.top}/"))
+            lacks = *layout.lacks, *(lack(kind, _emptiness(names)) for kind, names in files.items() if _matters(kind))
             place = f"{self.place}: {layout.top}" if layout.top else self.place
             yield Dump(format=layout.format, place=place, lacks=lacks)
+
+
+def _matters(kind: str) -> bool:
+    return kind in KINDS and bool(KINDS[kind].leaves)
 
 
 def _emptiness(names: Sequence[str]) -> str:

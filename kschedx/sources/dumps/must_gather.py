@@ -17,41 +17,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.sources.dumps import Lack
-from kschedx.sources.dumps.lacks import lack
-from kschedx.sources.dumps.layout import Layout, plain
+from kschedx.api.kinds import KINDS
+from kschedx.sources.dumps import Lack, all_but, lack
+from kschedx.sources.dumps.layout import Layout, listed_kind, plain
 
-_KINDS: Mapping[str, str] = {
-    "core/events": "Event",
-    "core/limitranges": "LimitRange",
-    "core/namespaces": "Namespace",
-    "core/nodes": "Node",
-    "core/persistentvolumeclaims": "PersistentVolumeClaim",
-    "core/persistentvolumes": "PersistentVolume",
-    "core/pods": "Pod",
-    "core/replicationcontrollers": "ReplicationController",
-    "core/services": "Service",
-    "apps/daemonsets": "DaemonSet",
-    "apps/deployments": "Deployment",
-    "apps/replicasets": "ReplicaSet",
-    "apps/statefulsets": "StatefulSet",
-    "batch/cronjobs": "CronJob",
-    "batch/jobs": "Job",
-    "node.k8s.io/runtimeclasses": "RuntimeClass",
-    "policy/poddisruptionbudgets": "PodDisruptionBudget",
-    "resource.k8s.io/deviceclasses": "DeviceClass",
-    "resource.k8s.io/resourceclaims": "ResourceClaim",
-    "resource.k8s.io/resourceclaimtemplates": "ResourceClaimTemplate",
-    "resource.k8s.io/resourceslices": "ResourceSlice",
-    "scheduling.k8s.io/podgroups": "PodGroup",
-    "scheduling.k8s.io/priorityclasses": "PriorityClass",
-    "storage.k8s.io/csidrivers": "CSIDriver",
-    "storage.k8s.io/csinodes": "CSINode",
-    "storage.k8s.io/csistoragecapacities": "CSIStorageCapacity",
-    "storage.k8s.io/storageclasses": "StorageClass",
-    "storage.k8s.io/volumeattachments": "VolumeAttachment",
+_LISTS: Mapping[str, str] = {
+    "core/events": "v1 EventList",
+    **{f"{kind.group or 'core'}/{kind.plural}": f"{kind.api_version} {kind.name}List" for kind in KINDS.values()},
 }
-"""What scheduling reads, by the folder that it is in."""
+"""What scheduling reads: the folder that it is in, to the kind of list."""
 
 _GATHERED_BY_NAMESPACE = {
     "Pod": "pods",
@@ -64,11 +38,6 @@ _GATHERED_BY_NAMESPACE = {
     "Namespace": "labels",
 }
 """Kinds that are gathered with a namespace, and only with those that somebody has asked for."""
-_GATHERED_AT_ONCE = (
-    "Node", "PersistentVolume", "StorageClass", "CSIDriver", "CSIStorageCapacity", "CSINode", "VolumeAttachment",
-    "PriorityClass", "LimitRange", "RuntimeClass", "ResourceSlice", "ResourceClaim", "DeviceClass",
-)  # fmt: skip
-
 _FILE = re.compile(
     r"(?P<root>(?:.*?/)??)(?:"
     r"cluster-scoped-resources/(?P<resource>[^/]+/[^/]+?)(?:/(?P<name>[^/]+))?"
@@ -112,14 +81,9 @@ def find(names: Sequence[str]) -> Iterator[Layout]:
         yield Layout(
             format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
             top=top,
-            files={entry.file: _list_kind(entry.resource) for entry in _once(entries)},
+            files={entry.file: _LISTS[entry.resource] for entry in _once(entries)},
             lacks=tuple(_lacks(entries)),
         )
-
-
-def _list_kind(resource: str) -> str:
-    group, _, _ = resource.partition("/")
-    return f"{'' if group == 'core' else f'{group}/'}v1 {_KINDS[resource]}List"
 
 
 def _entry(file: str) -> _Entry | None:
@@ -134,7 +98,7 @@ def _entry(file: str) -> _Entry | None:
     else:
         resource = match["resource"] or match["namespaced_resource"]
         name = match["name"] or match["namespaced_name"] or ""
-    if resource not in _KINDS:
+    if resource not in _LISTS:
         return None
     return _Entry(file=file, root=match["root"].rstrip("/"), resource=resource, namespace=namespace, name=name)
 
@@ -178,11 +142,9 @@ def _once(entries: Sequence[_Entry]) -> Iterator[_Entry]:
 
 
 def _lacks(entries: Sequence[_Entry]) -> Iterator[Lack]:
-    everywhere = {_KINDS[entry.resource] for entry in entries if not entry.namespace and not entry.name}
-    some = {_KINDS[entry.resource] for entry in entries}
+    everywhere = {listed_kind(_LISTS[entry.resource]) for entry in entries if not entry.namespace and not entry.name}
+    some = {listed_kind(_LISTS[entry.resource]) for entry in entries}
     for kind, what in _GATHERED_BY_NAMESPACE.items():
         if kind not in everywhere:
             yield lack(kind, f"{what} of namespaces that were not gathered" if kind in some else "")
-    for kind in _GATHERED_AT_ONCE:
-        if kind not in some:
-            yield lack(kind)
+    yield from all_but(some | _GATHERED_BY_NAMESPACE.keys())

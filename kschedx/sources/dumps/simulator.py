@@ -13,9 +13,8 @@ from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch
-from kschedx.sources.dumps import Dump
-from kschedx.sources.dumps.lacks import all_but, lack
-from kschedx.sources.dumps.layout import kind_of
+from kschedx.sources.dumps import Dump, all_but, lack
+from kschedx.sources.dumps.layout import listed_kind
 from kschedx.sources.lists import flatten
 
 _LISTS: Mapping[str, str] = {
@@ -63,7 +62,7 @@ class Export(Struct, frozen=True, kw_only=True):
     def dump(self) -> Dump:
         """What it is, for a person."""
         # system namespaces and classes are left out by the simulator
-        lacks = (lack("Namespace", "the namespaces default and kube-*"), *all_but(map(kind_of, _LISTS.values())))
+        lacks = (lack("Namespace", "the namespaces default and kube-*"), *all_but(map(listed_kind, _LISTS.values())))
         has_config = bytes(self.arrays.get(_CONFIG, b"null")) != b"null"
         holds = ("a KubeSchedulerConfiguration",) if has_config else ()
         return Dump(format="kube-scheduler-simulator export", place=self.source, lacks=lacks, holds=holds)

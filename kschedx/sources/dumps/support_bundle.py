@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from kschedx.sources.dumps import Lack
-from kschedx.sources.dumps.lacks import all_but, lack
-from kschedx.sources.dumps.layout import Layout, kind_of, plain
+from kschedx.sources.dumps import Lack, all_but, lack
+from kschedx.sources.dumps.layout import Layout, listed_kind, plain
 
 _LISTS: Mapping[str, str] = {
     "nodes": "v1 NodeList",
@@ -57,7 +56,7 @@ def _is_telling(files: Mapping[str, str]) -> bool:
 
 
 def _lacks(files: Mapping[str, str]) -> Iterator[Lack]:
-    held = {kind_of(kind) for kind in files.values()}
+    held = {listed_kind(kind) for kind in files.values()}
     if "Pod" in held and not any(plain(name).endswith("/pods/kube-system.json") for name in files):
         yield lack("Pod", "pods of namespaces that were not collected")
     yield from all_but(held)

@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
+from kschedx.api.kinds import Kind
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import RAWS, Batch
 from kschedx.sources.json_errors import explain_malformed
 from kschedx.sources.lists import flatten
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
-from kschedx.sources.live.resources import Resource
 
 T = TypeVar("T")
 
@@ -76,13 +76,18 @@ class PageOrigin(Struct, frozen=True, kw_only=True):
 class ListPage:
     """Some objects of one kind, none of which says so."""
 
-    kind: str
+    resource: Kind
     api_version: str
     batch: Batch
     remaining: int | None
     """How many objects the server has beyond this page, where it says so."""
     count: int = 0
     """How many objects these are, once they were decoded."""
+
+    @property
+    def kind(self) -> str:
+        """The kind's key."""
+        return self.resource.key
 
     @property
     def origin(self) -> PageOrigin:
@@ -117,7 +122,7 @@ class ListPage:
 
     def _piece(self, items: bytes | memoryview, first: int, settle: Callable[[Batch], None]) -> ListPage:
         batch = Batch(items=b"".join((b"[", items, b"]")), origin=replace(self.origin, first=first), settle=settle)
-        return ListPage(kind=self.kind, api_version=self.api_version, batch=batch, remaining=self.remaining)
+        return ListPage(resource=self.resource, api_version=self.api_version, batch=batch, remaining=self.remaining)
 
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
         """The items, as `Batch.decode` does it."""
@@ -128,7 +133,7 @@ class ListPage:
 
     def with_kinds(self) -> Batch:
         """The same objects, each with its kind."""
-        head = msgspec.json.encode({"kind": f"{self.kind}List", "apiVersion": self.api_version})
+        head = msgspec.json.encode({"kind": f"{self.resource.name}List", "apiVersion": self.api_version})
         items = self.batch.decode(_ANY)
         text = b"".join((head[:-1], b',"items":', items, b"}"))
         try:
@@ -150,7 +155,7 @@ _ANY = msgspec.json.Decoder(Raw)
 _PAGE = msgspec.json.Decoder(_Body)
 
 
-def pages(server: ApiServer, resource: Resource, namespace: str = "") -> Iterator[ListPage | Restarted]:
+def pages(server: ApiServer, resource: Kind, namespace: str = "") -> Iterator[ListPage | Restarted]:
     """The list of a kind, in the whole cluster or in a namespace.
 
     Raises `RefusedError` where the server says no (404: in every version in which the kind may be served), and
@@ -164,14 +169,27 @@ def pages(server: ApiServer, resource: Resource, namespace: str = "") -> Iterato
             if refused.status != 410:
                 raise
             if restarts == MAX_RESTARTS:
-                place = Place(source=server.url, object=resource.name)
+                place = Place(source=server.url, object=resource.resource)
                 hint = "the server forgets sooner than it answers"
                 message = f"the list expired {MAX_RESTARTS + 1} times before it was read"
                 raise InputError(message, place=place, hint=hint) from None
-        yield Restarted(kind=resource.kind)
+        yield Restarted(kind=resource.key)
 
 
-def _taken(server: ApiServer, resource: Resource, namespace: str) -> Iterator[ListPage]:
+def path_of(kind: Kind, version: str, namespace: str = "") -> str:
+    """Of the list in the whole cluster, or in a namespace, where the kind is in namespaces."""
+    api = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+    inside = kind.only.partition("/")[0] or (namespace if kind.is_namespaced else "")
+    return f"{api}/namespaces/{inside}/{kind.plural}" if inside else f"{api}/{kind.plural}"
+
+
+def query_of(kind: Kind, namespace: str) -> dict[str, str]:
+    """What the list is asked for with: of all objects, only the one that is meant."""
+    name = kind.only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
+    return {"fieldSelector": f"metadata.name={name}"} if name else {}
+
+
+def _taken(server: ApiServer, resource: Kind, namespace: str) -> Iterator[ListPage]:
     """The list, from its beginning, at one resourceVersion."""
     path, body = _first(server, resource, namespace)
     token, empty = "", 0
@@ -184,16 +202,16 @@ def _taken(server: ApiServer, resource: Resource, namespace: str) -> Iterator[Li
         if following == token or empty > MAX_EMPTY:
             break
         token = following
-        body = _sized(server, path, {**resource.query(namespace), "continue": token})
+        body = _sized(server, path, {**query_of(resource, namespace), "continue": token})
     raise InputError("a list that does not end", place=Place(source=server.url + path))
 
 
-def _first(server: ApiServer, resource: Resource, namespace: str) -> tuple[str, bytes]:
+def _first(server: ApiServer, resource: Kind, namespace: str) -> tuple[str, bytes]:
     """The path under which the kind is served, and the first page."""
     for version in resource.versions:
-        path = resource.path(version, namespace)
+        path = path_of(resource, version, namespace)
         try:
-            return path, _sized(server, path, resource.query(namespace))
+            return path, _sized(server, path, query_of(resource, namespace))
         except RefusedError as refused:
             if refused.status != 404 or version == resource.versions[-1]:
                 raise
@@ -207,21 +225,21 @@ def _sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
         return server.get(path, {"limit": str(SMALL_LIMIT), **query})
 
 
-def _page(body: bytes, resource: Resource, origin: PageOrigin) -> tuple[ListPage, str]:
+def _page(body: bytes, resource: Kind, origin: PageOrigin) -> tuple[ListPage, str]:
     """The page, and what the next one is asked for with. Raises `InputError` for what is no list of the kind."""
     place = Place(source=origin.server + origin.path)
     quick = _cut(body)
     envelope, items = quick if quick is not None else _whole(body, place)
-    if envelope.kind != f"{resource.kind}List":
+    if envelope.kind != f"{resource.name}List":
         found = f"found {envelope.kind}" if envelope.kind else "found something without a kind"
-        raise InputError(f"expected a {resource.kind}List, {found}", place=place)
+        raise InputError(f"expected a {resource.name}List, {found}", place=place)
 
     def settle(batch: Batch) -> None:
         batch.items = _whole(body, place)[1]
 
     metadata = envelope.metadata or _ListMeta()
     page = ListPage(
-        kind=resource.kind,
+        resource=resource,
         api_version=envelope.api_version or "",
         batch=Batch(items=items, origin=origin, settle=None if quick is None else settle),
         remaining=metadata.remaining,

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from kschedx.api.kinds import KINDS, Kind
 from kschedx.errors import InputError, Place
 from kschedx.sources.live.client import ApiServer, RefusedError, within
 from kschedx.sources.live.lists import ListPage, Restarted, pages
-from kschedx.sources.live.resources import RESOURCES, Resource
 
 THREADS = 4
 """Lists that are taken at the same time."""
@@ -69,12 +69,12 @@ def server_version(server: ApiServer) -> str:
         raise InputError("no API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
 
 
-def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES, *, namespace: str = "") -> Iterator[Event]:
+def read(server: ApiServer, kinds: Sequence[Kind] = tuple(KINDS.values()), *, namespace: str = "") -> Iterator[Event]:
     """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
 
     Of a kind that is namespaced, only the objects of `namespace`, if one is given.
     """
-    reading = _Reading(server, resources, namespace)
+    reading = _Reading(server, kinds, namespace)
     try:
         yield from reading.events()
     finally:
@@ -84,13 +84,13 @@ def read(server: ApiServer, resources: Sequence[Resource] = RESOURCES, *, namesp
 class _Reading:
     """Threads that take lists, and a queue from them to the one that decodes."""
 
-    def __init__(self, server: ApiServer, resources: Sequence[Resource], namespace: str) -> None:
+    def __init__(self, server: ApiServer, kinds: Sequence[Kind], namespace: str) -> None:
         self._server = server
         self._namespace = namespace
-        self._waiting = deque(resources)
-        self._left = len(resources)
+        self._waiting = deque(sorted(kinds, key=lambda kind: not kind.is_numerous))
+        self._left = len(kinds)
         self._events: queue.Queue[Event | _End | Exception] = queue.Queue(WAITING)
-        self._asked: dict[int, tuple[Resource, float]] = {}
+        self._asked: dict[int, tuple[Kind, float]] = {}
         """Thread to what it is asking for, and since when."""
 
     def events(self) -> Iterator[Event]:
@@ -113,37 +113,37 @@ class _Reading:
     def _check_clock(self) -> None:
         """A thread can hang where no timeout reaches it, as in looking up a name."""
         now = time.monotonic()
-        for resource, since in list(self._asked.values()):
+        for kind, since in list(self._asked.values()):
             if now - since > self._server.timeout + GRACE:
-                raise self._server.late(Place(source=self._server.url, object=resource.name))
+                raise self._server.late(Place(source=self._server.url, object=kind.resource))
 
     def _work(self) -> None:
         try:
             while self._waiting and not self._server.stopped.is_set():
                 try:
-                    resource = self._waiting.popleft()
+                    kind = self._waiting.popleft()
                 except IndexError:
                     return
-                self._take(resource)
+                self._take(kind)
                 self._put(_End())
         except Exception as error:  # noqa: BLE001 - raised again where the events are read
             self._put(error)
 
-    def _take(self, resource: Resource) -> None:
+    def _take(self, kind: Kind) -> None:
         me = threading.get_ident()
-        self._asked[me] = (resource, time.monotonic())
+        self._asked[me] = (kind, time.monotonic())
         try:
-            for event in pages(self._server, resource, self._namespace):
+            for event in pages(self._server, kind, self._namespace):
                 del self._asked[me]
                 self._put(event)
-                self._asked[me] = (resource, time.monotonic())
+                self._asked[me] = (kind, time.monotonic())
         except RefusedError as refused:
             if refused.status not in (403, 404):
                 raise
-            if refused.status == 404 and not resource.group:
+            if refused.status == 404 and not kind.group:
                 place = Place(source=self._server.url)
-                raise InputError(f"no API server: it knows no {resource.name}", place=place, hint=_ADDRESS) from None
-            self._put(Unread(kind=resource.kind, forbidden=refused.status == 403))
+                raise InputError(f"no API server: it knows no {kind.resource}", place=place, hint=_ADDRESS) from None
+            self._put(Unread(kind=kind.key, forbidden=refused.status == 403))
         finally:
             self._asked.pop(me, None)
 

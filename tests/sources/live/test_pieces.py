@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedx.api.kinds import KINDS
 from kschedx.errors import InputError
 from kschedx.sources.live import lists
 from kschedx.sources.live.client import ApiServer
 from kschedx.sources.live.lists import ListPage, pages
-from kschedx.sources.live.resources import RESOURCE_OF
 
 OBJECTS = msgspec.json.Decoder(list)
 
@@ -31,7 +31,7 @@ class Answering(ApiServer):
 
 
 def page_of(body: bytes) -> ListPage:
-    (found,) = pages(Answering(body), RESOURCE_OF["Pod"])
+    (found,) = pages(Answering(body), KINDS["Pod"])
     assert isinstance(found, ListPage)
     return found
 

@@ -1,0 +1,227 @@
+"""The kinds that kschedx reads, a row each: where an API server keeps them, what is decoded, what they are needed for.
+
+Readers of files, live lists, snapshots, the anonymizer, doctor and the notes about what is missing know no other list.
+A row more is a kind more; README.md's ClusterRole and the words for `leaves` are all that goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kschedx.api import devices, storage, types
+from kschedx.errors import InputError, Place, nearest
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """A kind of objects."""
+
+    name: str
+    plural: str
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    """In which an API server of any release may serve it, the one to ask for first at the front."""
+    is_namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    """kubectl's, for what a command can be asked about."""
+    record: type[Struct] | None = None
+    """What is decoded of it; None where only its pod template counts."""
+    template: tuple[str, ...] = ()
+    """Where the template of its pods is; empty for what makes none."""
+    kept: type[Struct] | None = None
+    """What its controller reads of it beside record and template."""
+    read_by: tuple[str, ...] = ()
+    """Plugins, those first whose verdict depends on it most."""
+    leaves: str = ""
+    """What is not known without it; empty where no answer depends on it."""
+    is_numerous: bool = False
+    """Of the longest lists, which are asked for first, so that they are not what everything waits for in the end."""
+    is_optional: bool = False
+    """An API server may not serve it: its release does not, or nobody has installed it."""
+    only: str = ""
+    """`namespace/name` of the one object that is read; every other one is left alone."""
+
+    @property
+    def key(self) -> str:
+        """Its name in this table, in headers and in documents: with its group where that is not Kubernetes' own."""
+        return key_of(self.name, self.group)
+
+    @property
+    def resource(self) -> str:
+        """As RBAC and `kubectl get` name it: `poddisruptionbudgets.policy`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """Of a manifest that is written today."""
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+    def is_read(self, namespace: str, name: str) -> bool:
+        """An object of this name counts."""
+        return not self.only or self.only == f"{namespace}/{name}"
+
+
+_STORAGE = "storage.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
+_DEVICES = "resource.k8s.io"
+_OF_DEVICES = ("v1", "v1beta2", "v1beta1")
+_SINCE_BETA = ("v1", "v1beta1")
+_TEMPLATE = ("spec", "template")
+_VOLUMES = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions")
+_SPREADING = ("PodTopologySpread",)
+_CLAIMED = ("DynamicResources",)
+
+_ROWS = (
+    Kind(
+        name="Pod", plural="pods", short_names=("po",), is_numerous=True,
+        record=types.Pod, leaves="what the nodes have left",
+    ),
+    Kind(
+        name="Node", plural="nodes", is_namespaced=False, is_numerous=True,
+        record=types.Node, leaves="where a pod could go",
+    ),
+    Kind(
+        name="Namespace", plural="namespaces", is_namespaced=False,
+        record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector means",
+    ),
+    Kind(
+        name="Service", plural="services",
+        record=types.Service, read_by=_SPREADING, leaves="which pods default spreading counts",
+    ),
+    Kind(
+        name="ReplicationController", plural="replicationcontrollers", short_names=("rc",),
+        record=types.ReplicationController, template=_TEMPLATE, read_by=_SPREADING,
+        leaves="which pods a ReplicationController spreads",
+    ),
+    Kind(
+        name="ReplicaSet", plural="replicasets", group="apps", short_names=("rs",), is_numerous=True,
+        record=types.ReplicaSet, template=_TEMPLATE, read_by=_SPREADING, leaves="which pods a ReplicaSet spreads",
+    ),
+    Kind(
+        name="StatefulSet", plural="statefulsets", group="apps", short_names=("sts",),
+        record=types.StatefulSet, template=_TEMPLATE, kept=storage.OfStatefulSet, read_by=_SPREADING,
+        leaves="which pods a StatefulSet spreads",
+    ),
+    Kind(name="Deployment", plural="deployments", group="apps", short_names=("deploy",), template=_TEMPLATE),
+    Kind(name="DaemonSet", plural="daemonsets", group="apps", short_names=("ds",), template=_TEMPLATE),
+    Kind(name="Job", plural="jobs", group="batch", template=_TEMPLATE, is_numerous=True),
+    Kind(
+        name="CronJob", plural="cronjobs", group="batch", versions=_SINCE_BETA, short_names=("cj",),
+        template=("spec", "jobTemplate", "spec", "template"),
+    ),
+    Kind(
+        name="PersistentVolume", plural="persistentvolumes", is_namespaced=False, is_numerous=True,
+        record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes there are for claims",
+    ),
+    Kind(
+        name="PersistentVolumeClaim", plural="persistentvolumeclaims", is_numerous=True,
+        record=storage.PersistentVolumeClaim, read_by=_VOLUMES, leaves="what the pod's claims ask for",
+    ),
+    Kind(
+        name="StorageClass", plural="storageclasses", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
+        record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
+    ),
+    Kind(
+        name="CSIDriver", plural="csidrivers", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
+        record=storage.CSIDriver, read_by=("VolumeBinding", "NodeVolumeLimits"),
+        leaves="what a volume's driver asks for",
+    ),
+    Kind(
+        name="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=_SINCE_BETA,
+        record=storage.CSIStorageCapacity, read_by=("VolumeBinding",), leaves="where there is room for new volumes",
+    ),
+    Kind(
+        name="CSINode", plural="csinodes", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
+        is_numerous=True, record=storage.CSINode, read_by=("NodeVolumeLimits",),
+        leaves="how many volumes a node takes",
+    ),
+    Kind(
+        name="VolumeAttachment", plural="volumeattachments", group=_STORAGE, versions=_SINCE_BETA,
+        is_namespaced=False, is_numerous=True, record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",),
+        leaves="which volumes are attached",
+    ),
+    Kind(
+        name="PodDisruptionBudget", plural="poddisruptionbudgets", group="policy", versions=_SINCE_BETA,
+        record=types.PodDisruptionBudget, read_by=("DefaultPreemption",),
+        leaves="which pods preemption would rather spare",
+    ),
+    Kind(
+        name="PriorityClass", plural="priorityclasses", group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
+        record=types.PriorityClass, leaves="the priority of a manifest that names a class, or none",
+    ),
+    Kind(
+        name="LimitRange", plural="limitranges",
+        record=types.LimitRange, leaves="what a manifest's containers ask for that do not say so",
+    ),
+    Kind(
+        name="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=_SINCE_BETA,
+        is_namespaced=False, record=types.RuntimeClass, leaves="what a manifest's runtime class adds to its pods",
+    ),
+    Kind(
+        name="ResourceSlice", plural="resourceslices", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
+        is_optional=True, record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices there are",
+    ),
+    Kind(
+        name="ResourceClaim", plural="resourceclaims", group=_DEVICES, versions=_OF_DEVICES,
+        is_optional=True, record=devices.ResourceClaim, read_by=_CLAIMED, leaves="which devices are claimed",
+    ),
+    Kind(
+        name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
+        is_optional=True, record=devices.ResourceClaimTemplate,
+    ),
+    Kind(
+        name="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
+        is_optional=True, record=devices.DeviceClass, read_by=_CLAIMED, leaves="which devices a class has",
+    ),
+    Kind(
+        name="DeviceTaintRule", plural="devicetaintrules", group=_DEVICES, versions=("v1beta2", "v1alpha3"),
+        is_namespaced=False, is_optional=True,
+        record=devices.DeviceTaintRule, read_by=_CLAIMED, leaves="which devices are tainted",
+    ),
+    Kind(
+        name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha2"),
+        is_optional=True, record=types.PodGroup, read_by=("GangScheduling",),
+        leaves="the pod group that the pod waits for",
+    ),
+)  # fmt: skip
+
+_OTHERS: Mapping[str, frozenset[str]] = {
+    "": frozenset({
+        "Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "ServiceAccount",
+    }),
+    "apps": frozenset({"ControllerRevision"}),
+    "batch": frozenset(),
+    "policy": frozenset({"Eviction", "PodSecurityPolicy"}),
+}  # fmt: skip
+"""The other kinds of the groups that are Kubernetes' own and change hardly ever; scheduling reads none of them."""
+
+
+def key_of(name: str, group: str) -> str:
+    """`Node`, and `NodePool.karpenter.sh`, of any kind, read or not."""
+    is_kubernetes = group in _OTHERS or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))
+    return name if is_kubernetes else f"{name}.{group}"
+
+
+KINDS: Mapping[str, Kind] = {kind.key: kind for kind in _ROWS}
+"""By key, in the order of how much hangs on them."""
+_BY_GROUP: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in _ROWS}
+
+
+def kind_of(name: str, group: str) -> Kind | None:
+    """The row of a kind; the same name in another group is somebody else's kind, and None is for what is not read."""
+    return _BY_GROUP.get((group, name))
+
+
+def refuse_unknown(name: str, group: str) -> None:
+    """Raise `InputError` for a kind that a group of Kubernetes' own does not have; other groups may have any."""
+    if group not in _OTHERS or kind_of(name, group) or name in _OTHERS[group]:
+        return
+    named = f"apiVersion {group}/v1" if group else "apiVersion v1"
+    known = KINDS.get(name)
+    if known is not None:
+        hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
+    else:
+        hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
+    raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)

@@ -1,0 +1,58 @@
+"""The table of kinds: what every row must say, and that README.md's ClusterRole allows all of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from kschedx.api.kinds import KINDS, Kind, key_of, kind_of
+from kschedx.explain.missing import MATTERS
+from kschedx.framework.registry import IN_TREE
+from tests.command import ROOT
+
+
+def test_every_row_is_found_by_its_group() -> None:
+    assert all(kind_of(kind.name, kind.group) is kind for kind in KINDS.values())
+    assert len({kind.resource for kind in KINDS.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "key"),
+    [
+        ("Node", "", "Node"),
+        ("ReplicaSet", "apps", "ReplicaSet"),
+        ("PodGroup", "scheduling.k8s.io", "PodGroup"),
+        ("PodGroup", "scheduling.x-k8s.io", "PodGroup.scheduling.x-k8s.io"),
+        ("PodGroup", "scheduling.volcano.sh", "PodGroup.scheduling.volcano.sh"),
+        ("Node", "management.cattle.io", "Node.management.cattle.io"),
+    ],
+)
+def test_the_kind_of_another_group_has_another_key(name: str, group: str, key: str) -> None:
+    assert key_of(name, group) == key
+    assert (kind_of(name, group) is not None) == (key in KINDS)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.read_by], ids=lambda kind: kind.key)
+def test_what_a_plugin_reads_may_matter(kind: Kind) -> None:
+    assert set(kind.read_by) <= set(IN_TREE)
+    assert kind.leaves
+    assert kind.key in MATTERS
+
+
+def test_the_readme_gives_the_smallest_cluster_role() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^```yaml\n(apiVersion: rbac\..*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert found
+    allowed = {
+        (group, plural): (rule["verbs"], rule.get("resourceNames", []))
+        for rule in yaml.safe_load(found[1])["rules"]
+        for group in rule["apiGroups"]
+        for plural in rule["resources"]
+    }
+    wanted = {
+        (kind.group, kind.plural): (["get", "list"], [kind.only.partition("/")[2]] if kind.only else [])
+        for kind in KINDS.values()
+    }
+    assert allowed == wanted
