@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.resources import RequestPart, request_parts
-from kschedx.explain.blockers import NodeAccount, NodeGroup, account, node_groups
+from kschedx.explain.blockers import NodeAccount, account
+from kschedx.explain.grouping import NodeGroup, node_groups
 from kschedx.explain.holders import Eviction, Holders, eviction, holders
 from kschedx.explain.label_hints import LabelHint, label_hint
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch

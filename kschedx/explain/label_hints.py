@@ -7,7 +7,7 @@ from collections import Counter
 
 from msgspec import Struct
 
-from kschedx.explain.blockers import NODE_NAME_FIELD
+from kschedx.explain.grouping import NODE_NAME_FIELD
 from kschedx.snapshot.nodes import ClusterNodes
 
 LOOKED_AT = 5000

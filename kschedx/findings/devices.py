@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from msgspec import Struct
@@ -80,6 +81,10 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     consumers: tuple[str, ...]
     """For whom it is reserved, such as `pods/name`."""
 
+    @property
+    def distance(self) -> float:
+        return 2.0  # a device does not move
+
 
 class DeviceHolder(Struct, frozen=True, kw_only=True):
     device: str
@@ -152,6 +157,14 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
     claims: tuple[str, ...]
     constraints: tuple[str, ...]
     """What devices must have in common, or must differ in."""
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.claims, tuple((one.claim, one.request, one.stage) for one in self.shortages)
+
+    @property
+    def distance(self) -> float:
+        return sum((one.missing for one in self.shortages), 0.0) or 0.25
 
 
 class DevicesToAllocate(Facts, frozen=True, kw_only=True):

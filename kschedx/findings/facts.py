@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from msgspec import Struct
@@ -9,6 +10,17 @@ from msgspec import Struct
 
 class Facts(Struct, frozen=True, kw_only=True):
     reason: ClassVar[str]
+
+    @property
+    def same_as(self) -> Hashable:
+        """What findings of this reason must have in common so that one headline may stand for all of them, up to what
+        its words tell of each node apart (`Words.shared`, `Words.brief`). All facts, unless a finding says less."""
+        return self
+
+    @property
+    def distance(self) -> float:
+        """How far the node is from passing: for comparisons between nodes that are rejected alike."""
+        return 1.0
 
     def to_dict(self) -> dict[str, object]:
         """`{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""

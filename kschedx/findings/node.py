@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from msgspec import Struct
 
 from kschedx.findings.facts import Facts
 
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+
 
 class NodeUnschedulable(Facts, frozen=True, kw_only=True):
     """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
 
     reason: ClassVar[str] = "node-unschedulable"
+
+    @property
+    def distance(self) -> float:
+        return 0.5
 
 
 class NodeNameMismatch(Facts, frozen=True, kw_only=True):
@@ -31,8 +38,22 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """Index into spec.tolerations."""
     nearest_text: str = ""
     """That toleration as kubectl would write it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
-    nearest_differs: str = ""
+    nearest_differs: tuple[str, ...] = ()
     """What is different about it: `key`, `value`, `effect` or `operator`."""
+
+    @property
+    def comes_with_cordon(self) -> bool:
+        """It is the taint of a cordon, of which `NodeUnschedulable` tells already."""
+        return self.key == CORDON_TAINT
+
+    @property
+    def distance(self) -> float:
+        if self.comes_with_cordon:
+            return 0.0
+        return 1.0 if self.nearest_toleration is None else 0.5
+
+    def to_dict(self) -> dict[str, object]:
+        return super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
 
 
 class RequirementMatch(Struct, frozen=True, kw_only=True):
@@ -63,6 +84,15 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "node-affinity-mismatch"
     source: str
     terms: tuple[TermMatch, ...]
+
+    @property
+    def same_as(self) -> Hashable:
+        # which expressions fail tells more than which values the nodes have instead
+        return self.source, tuple(tuple(one.matched for one in term.requirements) for term in self.terms)
+
+    @property
+    def distance(self) -> float:
+        return float(min((term.missing for term in self.terms), default=1))
 
 
 class MissingNodeFeatures(Facts, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from kschedx.findings.facts import Facts
@@ -15,6 +16,10 @@ class HostPortConflict(Facts, frozen=True, kw_only=True):
     holder: str
     """`namespace/name` of the pod that has it."""
     holder_host_ip: str
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.port, self.protocol
 
 
 class InsufficientResource(Facts, frozen=True, kw_only=True):
@@ -39,11 +44,24 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
         """Not even on the empty node."""
         return self.requested > self.allocatable
 
+    @property
+    def same_as(self) -> Hashable:
+        return self.resource, self.never_fits, self.allocatable == 0
+
+    @property
+    def distance(self) -> float:
+        """What is missing as a share of what is asked."""
+        return max(self.short_by, 0) / self.requested if self.requested > 0 else 1.0
+
 
 class TooManyPods(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "too-many-pods"
     pods: int
     allowed: int
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.reason
 
 
 ResourceFinding = HostPortConflict | InsufficientResource | TooManyPods

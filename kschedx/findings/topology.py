@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from msgspec import Struct
 
 from kschedx.findings.facts import Facts
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def _domain(topology_key: str, domain: str | None) -> str | None:
+    """The domain that nodes must share to be told together; where each node is one, they are told together all the
+    same."""
+    return "" if topology_key == HOSTNAME and domain is not None else domain
 
 
 class DomainCount(Struct, frozen=True, kw_only=True):
@@ -35,6 +44,14 @@ class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
     @property
     def skew(self) -> int:
         return self.matching + self.itself - self.minimum
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.constraint, _domain(self.topology_key, self.domain)
+
+    @property
+    def distance(self) -> float:
+        return float(self.skew - self.max_skew)
 
 
 class TopologyLabelMissing(Facts, frozen=True, kw_only=True):
@@ -67,6 +84,10 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
     matching_domains: tuple[str, ...]
     """Up to five domains that do have such a pod."""
 
+    @property
+    def same_as(self) -> Hashable:
+        return self.term, _domain(self.topology_key, self.domain)
+
 
 class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     """This pod's required podAntiAffinity term meets a pod in the node's domain."""
@@ -79,6 +100,10 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     pods: tuple[str, ...]
     """Up to five of the pods, `namespace/name`."""
     pod_count: int
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.term, _domain(self.topology_key, self.domain)
 
 
 class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
@@ -95,6 +120,10 @@ class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     selector: str
     matched_labels: tuple[str, ...]
     """Labels of the incoming pod that the selector reads, `key=value`."""
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.topology_key, _domain(self.topology_key, self.domain), self.selector
 
 
 TopologyFinding = (

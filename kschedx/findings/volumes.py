@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from msgspec import Struct
@@ -9,6 +10,9 @@ from msgspec import Struct
 from kschedx.findings.claims import ClaimFacts
 from kschedx.findings.facts import Facts
 from kschedx.findings.node import TermMatch
+
+NEVER_MOVES = 2.0
+"""The distance of what no other pod and no smaller request would change."""
 
 
 class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
@@ -20,6 +24,14 @@ class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     terms: tuple[TermMatch, ...]
     driver: str = ""
     """The CSI driver under whose topology key an in-tree volume is read on this node; empty for all others."""
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.claim, self.persistent_volume, self.driver
+
+    @property
+    def distance(self) -> float:
+        return NEVER_MOVES
 
 
 class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
@@ -34,6 +46,14 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     """The node's label that counts: `key`, or the newer name of it."""
     actual: str | None
     """The node's value; None where it has no such label."""
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.claim, self.persistent_volume, self.key
+
+    @property
+    def distance(self) -> float:
+        return NEVER_MOVES
 
 
 class SelectedNodeMismatch(Facts, frozen=True, kw_only=True):
@@ -79,6 +99,10 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
     nearest: tuple[VolumeCandidate, ...]
     """Up to ten of them, those that came furthest first."""
 
+    @property
+    def same_as(self) -> Hashable:
+        return self.claim
+
 
 class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
     """The class makes volumes in some topology only (allowedTopologies), and the node is outside of it; without terms
@@ -88,6 +112,10 @@ class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
     claim: ClaimFacts
     provisioner: str
     terms: tuple[TermMatch, ...]
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.claim
 
 
 class StorageCapacity(Struct, frozen=True, kw_only=True):
@@ -118,6 +146,14 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
         """The largest volume, in bytes, that can be made for this node; 0 where none can."""
         return max((one.limit or 0 for one in self.capacities if one.reachable), default=0)
 
+    @property
+    def same_as(self) -> Hashable:
+        return self.claim
+
+    @property
+    def distance(self) -> float:
+        return 1 - self.largest / max(self.claim.requested, 1)
+
 
 class DiskConflict(Facts, frozen=True, kw_only=True):
     """A pod on the node has the same disk, and at least one of the two writes."""
@@ -132,6 +168,10 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
     holder: str
     """`namespace/name` of the other pod."""
     holder_read_only: bool
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.kind, self.disk
 
 
 class ClaimInUse(Facts, frozen=True, kw_only=True):
@@ -169,6 +209,14 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     def wanted(self) -> int:
         return len(self.volumes)
 
+    @property
+    def same_as(self) -> Hashable:
+        return self.driver
+
+    @property
+    def distance(self) -> float:
+        return 0.5 if any(not holder.pods for holder in self.holders) else 1.0
+
 
 class DriverNotInstalled(Facts, frozen=True, kw_only=True):
     """The node's CSINode does not list a driver that must be there for its volumes to be scheduled."""
@@ -176,6 +224,10 @@ class DriverNotInstalled(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "driver-not-installed"
     driver: str
     installed: tuple[str, ...]
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.driver
 
 
 class VolumeToBind(Facts, frozen=True, kw_only=True):

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
-import numpy as np
 from msgspec.structs import replace
 
+from kschedx.explain.grouping import node_groups
 from kschedx.findings import Finding
 from kschedx.fixes.model import Certainty, Fix, Proposal
 from kschedx.fixes.remedies import remedies
 from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
 from kschedx.fixes.trial import Result, attempt
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.snapshot.columns import FloatArray, IntArray
-from kschedx.snapshot.nodes import NodeTable
 
-MOST_PLACES = 8
-"""Groups of nodes with the same blockers in which a fix is looked for, fewest blockers first."""
+MOST_PLACES = 16
+"""Groups of nodes in which a fix is looked for, the nearest first."""
 MOST_TRIALS = 32
 FEWER_TRIALS = 12
 """In a cluster of a thousand nodes or more, where each takes longer."""
@@ -57,65 +54,6 @@ def _trials(scheduler: Scheduler) -> int:
     return MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
 
 
-# --- where to look
-
-
-def _places(nodes: NodeTable, outcome: FilterOutcome, cycle: Cycle) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
-    """For each set of plugins that reject some nodes together, the node that comes nearest, with all its findings."""
-    if not outcome.verdicts or not len(nodes):
-        return
-    rejected = np.array([verdicts.rejected for verdicts in outcome.verdicts])  # (plugin, node)
-    signatures, group = np.unique(rejected, axis=1, return_inverse=True)
-    group = group.ravel()
-    shortfall = _shortfall(nodes, cycle)
-    ranked = sorted(
-        range(signatures.shape[1]), key=lambda g: (int(signatures[:, g].sum()), -int(np.count_nonzero(group == g)))
-    )
-    for number in ranked[:MOST_PLACES]:
-        if not signatures[:, number].any():
-            continue
-        rows = np.flatnonzero(group == number)
-        for row in _nearest(rows, shortfall, outcome, signatures[:, number]):
-            findings = tuple(
-                finding
-                for index in np.flatnonzero(signatures[:, number])
-                for finding in outcome.verdicts[int(index)].explain(row)
-            )
-            yield Place(cycle, nodes, row), findings
-
-
-def _nearest(rows: IntArray, shortfall: FloatArray, outcome: FilterOutcome, signature: IntArray) -> Iterator[int]:
-    """The node that lacks least, and one of each other combination of codes, at most three: the same plugins may ask
-    for
-    different things of different nodes."""
-    order = rows[np.argsort(shortfall[rows], kind="stable")]
-    seen: set[tuple[object, ...]] = set()
-    for row in order.tolist():
-        key = tuple(
-            (int(verdicts.codes[row]), verdicts.reasons[row])
-            for verdicts, counts in zip(outcome.verdicts, signature, strict=True)
-            if counts
-        )
-        if key not in seen:
-            seen.add(key)
-            yield row
-        if len(seen) == 3 or row == order[min(len(order), 200) - 1]:
-            return
-
-
-def _shortfall(nodes: NodeTable, cycle: Cycle) -> FloatArray:
-    """(node,) the largest share of a requested resource that the node lacks."""
-    from kschedx.api.resources import pod_request
-
-    request = nodes.resources.row(pod_request(cycle.pod.spec, cycle.pod.status, nodes.options).amounts)
-    asked = np.flatnonzero(request > 0)
-    if not len(asked):
-        return np.zeros(len(nodes))
-    free = nodes.allocatable[:, asked] - nodes.requested[:, asked]
-    share: FloatArray = ((request[asked] - free) / request[asked]).max(axis=1)
-    return share
-
-
 # --- what to try
 
 
@@ -124,7 +62,7 @@ def _proposals(cycle: Cycle, base: Proposal) -> Iterator[Proposal]:
     whole."""
     whole = [((preempting.cost, 1, -1), preempting) for preempting in _preemption(cycle, base)]
     single: list[Proposal] = []
-    for number, (place, findings) in enumerate(_all_places(cycle)):
+    for number, (place, findings) in enumerate(_places(cycle)):
         if len(findings) > MOST_WRONG:
             continue
         groups = remedies(findings, place)
@@ -151,9 +89,11 @@ def _preemption(cycle: Cycle, base: Proposal) -> Iterator[Proposal]:
             yield remedy.on(base)
 
 
-def _all_places(cycle: Cycle) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
-    if cycle.filter is not None and cycle.nodes is not None:
-        yield from _places(cycle.nodes, cycle.filter, cycle)
+def _places(cycle: Cycle) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
+    """The nearest node of each group, with all its findings, nearest group first."""
+    if cycle.nodes is not None:
+        for group in node_groups(cycle)[:MOST_PLACES]:
+            yield Place(cycle, cycle.nodes, group.exemplar.row), group.exemplar.findings
     elif cycle.pre_filter_status.findings:
         # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
         yield Place(cycle, cycle.all_nodes, 0), cycle.pre_filter_status.findings

@@ -99,5 +99,5 @@ def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration]) -> Untole
         effect=taint.effect,
         nearest_toleration=nearest[0] if nearest else None,
         nearest_text=toleration_text(tolerations[nearest[0]]) if nearest else "",
-        nearest_differs=" and ".join(nearest[1]) if nearest else "",
+        nearest_differs=tuple(nearest[1]) if nearest else (),
     )

@@ -7,10 +7,12 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.blockers import HOSTNAME, Blocker, NodeGroup, is_cordon_taint
+from kschedx.explain.blockers import Blocker, only_repeats_cordon
 from kschedx.explain.diagnosis import Diagnosis, Excluded, NodeDetail, Stop
+from kschedx.explain.grouping import NodeGroup
 from kschedx.explain.holders import Answer, Eviction, Holder
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
+from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.status import Status
 from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph
 from kschedx.render.units import balance, count, listed
@@ -70,7 +72,7 @@ def detail_block(
     limit = _MOST_LINES[level]
     pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in told(blocker)]
     if level is Level.LINE:
-        further = sum(not is_cordon_taint(finding) for _, finding in pairs[1:])
+        further = sum(not only_repeats_cordon(finding) for _, finding in pairs[1:])
         aside = " ".join(filter(None, (aside, f"+ {count(further, 'more blocker')}" if further else "")))
         pairs = pairs[:1]
     for number, (blocker, finding) in enumerate(pairs):
@@ -81,7 +83,7 @@ def detail_block(
             lines += _heading(where or detail.account.name, headline, aside, width)
         else:
             lines += _also(headline, width)
-        if level is not Level.LINE and not is_cordon_taint(finding):
+        if level is not Level.LINE and not only_repeats_cordon(finding):
             for fact in words.facts:
                 lines += fact_lines(fact, width, limit)
     if eviction and level is not Level.LINE:
@@ -198,7 +200,7 @@ def _eviction(found: Eviction, detail: NodeDetail) -> str:
             broken = f", against {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
             return f"could help: {pods_text(found.victims, SHOWN_PODS)} would go{broken}"
         case Answer.UNRESOLVABLE:
-            only = sum(not all(map(is_cordon_taint, one.findings)) for one in detail.account.blockers) == 1
+            only = sum(not all(map(only_repeats_cordon, one.findings)) for one in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {found.plugin} rejects the node whoever runs there"
         case Answer.NOT_ALLOWED:
             lower = count(found.lower, "pod here has", "pods here have")

@@ -39,6 +39,9 @@ class Words(Struct, frozen=True, kw_only=True):
 
     headline: str
     """Stands alone in a log: lower case, the number in it, no advice."""
+    shared: str = ""
+    """The part of the headline that is true of every finding that is the `same_as` this one; empty where all of it is.
+    `brief` tells the rest."""
     facts: tuple[Fact, ...] = ()
     brief: Brief | None = None
     """What differs from node to node among nodes of one headline; None where nothing does."""

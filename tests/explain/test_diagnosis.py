@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.explain.blockers import account, node_groups
+from kschedx.explain.blockers import account
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.grouping import node_groups
 from kschedx.explain.holders import Answer, eviction, holders
 from kschedx.explain.label_hints import label_hint
 from kschedx.explain.ranking import deciding_rule, ranking

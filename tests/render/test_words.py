@@ -125,16 +125,16 @@ def test_the_nearest_term_is_told_expression_by_expression() -> None:
 @pytest.mark.parametrize(
     ("differs", "told"),
     [
-        ("value", 'toleration 3 is for dedicated=cpu: its value is not "gpu"'),
-        ("effect", "toleration 3 is for dedicated=cpu: its effect is not NoSchedule"),
+        (("value",), 'toleration 3 is for dedicated=cpu: its value is not "gpu"'),
+        (("effect",), "toleration 3 is for dedicated=cpu: its effect is not NoSchedule"),
         (
-            "value and effect",
+            ("value", "effect"),
             'toleration 3 is for dedicated=cpu: its value is not "gpu" and its effect is not NoSchedule',
         ),
-        ("operator", "toleration 3 is for dedicated=cpu: its operator differs"),
+        (("operator",), "toleration 3 is for dedicated=cpu: its operator differs"),
     ],
 )
-def test_the_nearest_toleration(differs: str, told: str) -> None:
+def test_the_nearest_toleration(differs: tuple[str, ...], told: str) -> None:
     finding = UntoleratedTaint(
         key="dedicated",
         value="gpu",

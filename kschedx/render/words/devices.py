@@ -225,7 +225,7 @@ def _insufficient_devices(finding: InsufficientDevices) -> Words:
     for one in finding.shortages:
         request = f"{one.claim} {one.request}" if several else one.request
         facts += _facts(one, f"{request}: " if len(finding.shortages) > 1 else "")
-    return Words(headline=f"{_headline(first)}{more}", facts=tuple(facts), brief=_brief(first))
+    return Words(headline=f"{_headline(first)}{more}", shared=_wants(first), facts=tuple(facts), brief=_brief(first))
 
 
 def _base(short: DeviceShortage) -> tuple[str, str]:
@@ -234,7 +234,7 @@ def _base(short: DeviceShortage) -> tuple[str, str]:
 
 
 def _headline(short: DeviceShortage) -> str:
-    wants = f"claim {short.claim} wants {_wanted(short)} of class {short.device_class}"
+    wants = _wants(short)
     match short.stage:
         case "none":
             return f"{wants}, the node has no devices"
@@ -246,14 +246,24 @@ def _headline(short: DeviceShortage) -> str:
             return f"{wants}, {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
 
 
+def _wants(short: DeviceShortage) -> str:
+    return f"claim {short.claim} wants {_wanted(short)} of class {short.device_class}"
+
+
 def _wanted(short: DeviceShortage) -> str:
     return "all devices" if short.wanted is None else count(short.wanted, "device")
 
 
 def _brief(short: DeviceShortage) -> Brief | None:
-    if short.stage != "taken":
-        return None
-    return Brief(detail=f"{short.free:,} of {short.matching:,} free")
+    match short.stage:
+        case "none":
+            return None
+        case "other-class":
+            return Brief(detail=f"none of {count(short.in_reach, 'device')}")
+        case "no-match":
+            return Brief(detail=f"none of {short.of_class:,} matches")
+        case _:
+            return Brief(detail=f"{short.free:,} of {short.matching:,} free")
 
 
 def _facts(short: DeviceShortage, lead: str) -> list[Fact]:

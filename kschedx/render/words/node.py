@@ -89,8 +89,10 @@ def _untolerated_taint(finding: UntoleratedTaint) -> Words:
         nearest = f"no toleration names the key {finding.key}"
     else:
         needed = {"value": f'"{finding.value}"', "effect": finding.effect}
-        wrong = (one for one in finding.nearest_differs.split(" and ") if one)
-        differences = [f"its {one} is not {needed[one]}" if one in needed else f"its {one} differs" for one in wrong]
+        differences = [
+            f"its {one} is not {needed[one]}" if one in needed else f"its {one} differs"
+            for one in finding.nearest_differs
+        ]
         text = f"toleration {finding.nearest_toleration + 1} is for {finding.nearest_text}"
         nearest = ": ".join((text, " and ".join(differences))) if differences else text
     return Words(

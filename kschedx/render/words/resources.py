@@ -45,6 +45,7 @@ def _host_port_conflict(finding: HostPortConflict) -> Words:
     rule = f"this pod wants {asked}, taken is {held}: 0.0.0.0 means every address"
     return Words(
         headline=f"host port {port} is taken by {finding.holder}",
+        shared=f"host port {port} is taken",
         facts=(Fact(label="rule", items=(rule,)),) if asked != held else (),
         brief=Brief(detail=port, tail=f" by {finding.holder}"),
     )
@@ -107,6 +108,7 @@ def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | N
     never = ", more than the whole node has" if finding.never_fits else ""
     return Words(
         headline=f"insufficient {finding.resource}, short by {sums.short_by}{never}",
+        shared=f"insufficient {finding.resource}{never}",
         facts=tuple(facts),
         brief=Brief(lead="short by ", detail=f"{sums.short_by} {finding.resource}"),
     )
@@ -129,4 +131,7 @@ REASONS[TooManyPods.reason] = Reason(
 
 
 def _too_many_pods(finding: TooManyPods) -> Words:
-    return Words(headline=f"too many pods, {finding.pods:,} of {finding.allowed:,} are there")
+    number = f"{finding.pods:,} of {finding.allowed:,}"
+    return Words(
+        headline=f"too many pods, {number} are there", shared="too many pods", brief=Brief(detail=f"{number} pods")
+    )

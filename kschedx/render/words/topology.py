@@ -12,6 +12,7 @@ from kschedx.findings import (
     TopologyLabelMissing,
     TopologySpreadSkew,
 )
+from kschedx.findings.topology import HOSTNAME
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Brief, Fact, Reason, Words
 
@@ -66,6 +67,7 @@ def _topology_spread_skew(finding: TopologySpreadSkew) -> Words:
     items.append(f"constraint {finding.constraint + 1}, per {finding.topology_key}")
     return Words(
         headline=f"skew {finding.skew} > maxSkew {finding.max_skew}",
+        shared=f"skew > maxSkew {finding.max_skew}",
         facts=(Fact(label="rule", items=tuple(items), whole=True),),
         brief=Brief(detail=f"skew {finding.skew}"),
     )
@@ -97,11 +99,11 @@ REASONS[PodAffinityUnsatisfied.reason] = Reason(
 
 
 def _pod_affinity_unsatisfied(finding: PodAffinityUnsatisfied) -> Words:
-    where = f"{finding.topology_key}={finding.domain}"
     if finding.domain is None:
-        text = f"no label {finding.topology_key}, which podAffinity term {finding.term + 1} needs"
+        text = shared = f"no label {finding.topology_key}, which podAffinity term {finding.term + 1} needs"
     else:
-        text = f"no pod {_selector(finding.selector)} in {where}"
+        text = f"no pod {_selector(finding.selector)} in {finding.topology_key}={finding.domain}"
+        shared = f"no pod {_selector(finding.selector)}" if finding.topology_key == HOSTNAME else text
     namespaces = "all namespaces" if finding.every_namespace else listed(finding.namespaces, SHOWN)
     rule = f"podAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}, in {namespaces}"
     if not finding.matching_pods:
@@ -111,7 +113,12 @@ def _pod_affinity_unsatisfied(finding: PodAffinityUnsatisfied) -> Words:
         found = f"{count(finding.matching_pods, 'pod')}, such as {listed(finding.pods, 2)}, in {domains}"
         if not finding.matching_domains:
             found = f"{count(finding.matching_pods, 'pod')} on nodes without the label"
-    return Words(headline=text, facts=(Fact(label="its rule", items=(rule,)), Fact(label="nearest", items=(found,))))
+    return Words(
+        headline=text,
+        shared=shared,
+        facts=(Fact(label="its rule", items=(rule,)), Fact(label="nearest", items=(found,))),
+        brief=None if finding.domain is None else Brief(lead="in ", detail=finding.domain),
+    )
 
 
 def _selector(text: str) -> str:
@@ -135,6 +142,7 @@ def _pod_anti_affinity_conflict(finding: PodAntiAffinityConflict) -> Words:
     )
     return Words(
         headline=f"this pod keeps away from {_and_others(first, finding.pod_count)}",
+        shared="this pod keeps away from",
         facts=(Fact(label="its rule", items=(rule,)), *_others(finding.pods, finding.pod_count)),
         brief=Brief(detail=first),
     )
@@ -167,6 +175,7 @@ def _existing_anti_affinity_conflict(finding: ExistingAntiAffinityConflict) -> W
     rule = f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}"
     return Words(
         headline=f"{_and_others(first, finding.pod_count)} {verb} this pod away",
+        shared="this pod away",
         facts=(
             Fact(label="its rule", items=(f"{rule}; {read}" if labels else rule,)),
             *_others(finding.pods, finding.pod_count),

@@ -193,6 +193,7 @@ def _insufficient_storage_capacity(finding: InsufficientStorageCapacity) -> Word
         items = (*(f"{_capacity(one)}, out of reach" for one in others[:2]),)
         facts.append(Fact(label="others", items=items))
     return Words(
+        shared=f"storage for claim {claim.claim}: {size(claim.requested)} asked",
         headline=f"storage for claim {claim.claim}: {size(claim.requested)} asked, "
         f"{size(finding.largest)} is the largest volume",
         facts=(*facts, Fact(label="driver", items=(finding.driver,))),
@@ -219,6 +220,7 @@ def _disk_conflict(finding: DiskConflict) -> Words:
     theirs = "reads" if finding.holder_read_only else "writes"
     return Words(
         headline=f"disk {finding.disk} is in use by {finding.holder}",
+        shared=f"disk {finding.disk} is in use",
         facts=(
             Fact(label="rule", items=(f"this pod {mine}, {finding.holder} {theirs}: {finding.kind} is not shared so",)),
         ),
@@ -256,6 +258,7 @@ def _volume_limit_exceeded(finding: VolumeLimitExceeded) -> Words:
     items = tuple(map(_attached, finding.holders))
     return Words(
         headline=f"too many volumes, {finding.attached + finding.wanted:,} > limit {finding.limit:,}",
+        shared="too many volumes",
         facts=(
             Fact(
                 label="rule",

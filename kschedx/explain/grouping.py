@@ -1,0 +1,148 @@
+"""The rejected nodes in groups, and their order: the one answer to "which nodes come nearest".
+
+The screen, the fixes and the views of many pods all read it. What belongs together and what is nearer is for the
+findings to say (`same_as`, `distance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import reduce
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.explain.blockers import NodeAccount, account, only_repeats_cordon
+from kschedx.findings import (
+    InsufficientResource,
+    MissingNodeFeatures,
+    NodeAffinityMismatch,
+    NodeNameMismatch,
+    NodeUnschedulable,
+    TooManyPods,
+    UntoleratedTaint,
+)
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.status import Code, Verdicts
+from kschedx.snapshot.columns import FloatArray, IntArray, distinct
+from kschedx.snapshot.nodes import NodeTable
+
+NODE_NAME_FIELD = "metadata.name"
+
+
+class NodeGroup(Struct, frozen=True, kw_only=True):
+    """Nodes with the same blockers, the nearest first."""
+
+    rows: tuple[int, ...]
+    """Of `cycle.nodes`, nearest first."""
+    exemplar: NodeAccount
+    """The first of them."""
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+
+def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
+    """The rejected nodes by what rejects them: fewest blockers first, then those where eviction could help, then the
+    smallest shortfall, then the larger group. Empty where no node was evaluated."""
+    if cycle.filter is None or cycle.nodes is None:
+        return ()
+    outcome, nodes = cycle.filter, cycle.nodes
+    rows = np.flatnonzero(outcome.codes != Code.SUCCESS)
+    if not len(rows):
+        return ()
+    kinds, distances = [_nominated(outcome, rows)], np.zeros(len(rows), dtype=np.float64)
+    for verdicts in outcome.verdicts:
+        kind, distance = _kinds(verdicts, nodes, rows)
+        kinds.append(kind)
+        distances += distance
+    group = reduce(_paired, kinds)
+    found: list[tuple[tuple[float, ...], NodeGroup]] = []
+    for code in distinct(group):
+        members = np.flatnonzero(group == code)
+        members = members[np.argsort(distances[members], kind="stable")]
+        exemplar = account(cycle, int(rows[members[0]]))
+        rank = (
+            sum(not only_repeats_cordon(finding) for finding in exemplar.findings),
+            not exemplar.is_resolvable,
+            round(float(distances[members[0]]), 6),
+            -len(members),
+            int(rows[members[0]]),
+        )
+        found.append((rank, NodeGroup(rows=tuple(rows[members].tolist()), exemplar=exemplar)))
+    return tuple(group for _, group in sorted(found, key=lambda one: one[0]))
+
+
+def _paired(first: IntArray, second: IntArray) -> IntArray:
+    """Codes that are equal where both arrays are."""
+    joined = first * (int(second.max(initial=0)) + 1) + second
+    codes: IntArray = np.unique(joined, return_inverse=True)[1].astype(np.int64)
+    return codes
+
+
+def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
+    """(row,) the plugin that rejects only when nominated pods count, 0 for none."""
+    return np.array(
+        [int(outcome.plugin[row]) + 1 if int(row) in outcome.with_nominated else 0 for row in rows], dtype=np.int64
+    )
+
+
+def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, FloatArray]:
+    """(row,) what kind of rejection a plugin gives, 0 for none, and how far the node is from passing."""
+    kinds, distances = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.float64)
+    hit = np.flatnonzero(verdicts.rejected[rows])
+    if not len(hit):
+        return kinds, distances
+    rejected = rows[hit]
+    _, first, inverse = np.unique(_facets(verdicts, nodes, rejected), return_index=True, return_inverse=True)
+    seen: dict[Hashable, int] = {}
+    kind_of = np.zeros(len(first), dtype=np.int64)
+    distance_of = np.zeros(len(first), dtype=np.float64)
+    amounts: dict[str, int] = {}
+    for facet, index in enumerate(first):
+        row = int(rejected[index])
+        findings = verdicts.explain(row)
+        kind = (int(verdicts.codes[row]), *((finding.reason, finding.same_as) for finding in findings))
+        kind_of[facet] = seen.setdefault(kind, len(seen) + 1)
+        distance_of[facet] = sum(one.distance for one in findings if not isinstance(one, InsufficientResource))
+        amounts |= {one.resource: one.requested for one in findings if isinstance(one, InsufficientResource)}
+    kinds[hit], distances[hit] = kind_of[inverse], distance_of[inverse]
+    for resource, requested in amounts.items():
+        distances[hit] += _shortfall(nodes, resource, requested)[rejected]
+    return kinds, distances
+
+
+def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
+    """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once."""
+    reasons = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
+    facets = reasons
+    for first in np.unique(reasons, return_index=True)[1]:
+        for finding in verdicts.explain(int(rows[first])):
+            match finding:
+                case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
+                    pass
+                case UntoleratedTaint():
+                    facets = _paired(facets, nodes.taints.codes[rows])
+                case MissingNodeFeatures():
+                    facets = _paired(facets, nodes.declared_features.codes[rows])
+                case NodeAffinityMismatch():
+                    keys = {requirement.key for term in finding.terms for requirement in term.requirements}
+                    if NODE_NAME_FIELD in keys:
+                        return np.arange(len(rows), dtype=np.int64)
+                    for key in sorted(keys):
+                        facets = _paired(facets, nodes.label(key).codes[rows])
+                case _:
+                    return np.arange(len(rows), dtype=np.int64)
+    return facets
+
+
+def _shortfall(nodes: NodeTable, resource: str, requested: int) -> FloatArray:
+    """(node,) what is missing of a resource, as a share of what is asked."""
+    column = nodes.resources.index.get(resource)
+    if column is None or requested <= 0:
+        return np.ones(len(nodes), dtype=np.float64)
+    free = nodes.allocatable[:, column] - nodes.requested[:, column]
+    missing: FloatArray = np.maximum(requested - free, 0) / requested
+    return missing

@@ -1,0 +1,76 @@
+"""Laws of the groups that rejected nodes are told in."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+
+import kschedx
+from kschedx.explain.blockers import account
+from kschedx.explain.grouping import NodeGroup, node_groups
+from kschedx.findings import Finding
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.status import Code
+from kschedx.render.words import describe
+from tests.laws.clusters import TARGET, Cluster, clusters
+
+
+def grouped(cluster: Cluster) -> tuple[Cycle, tuple[NodeGroup, ...]]:
+    cycle = kschedx.explain(kschedx.Snapshot.from_objects(cluster.objects), TARGET).cycle
+    return cycle, node_groups(cycle)
+
+
+def shared(finding: Finding) -> str:
+    words = describe(finding)
+    return words.shared or words.headline
+
+
+@given(clusters())
+def test_every_node_of_a_group_has_the_headline_that_the_group_shows(cluster: Cluster) -> None:
+    cycle, groups = grouped(cluster)
+    for group in groups:
+        shown = group.exemplar.findings
+        for row in group.rows:
+            found = account(cycle, row).findings
+            assert [shared(one) for one in found] == [shared(one) for one in shown]
+            for one, other in zip(found, shown, strict=True):
+                if describe(one).headline != describe(other).headline:
+                    assert describe(one).brief != describe(other).brief, "what differs is told of each node"
+
+
+@given(clusters())
+def test_what_is_shared_stands_in_the_headline(cluster: Cluster) -> None:
+    _, groups = grouped(cluster)
+    for finding in (one for group in groups for one in group.exemplar.findings):
+        words = iter(describe(finding).headline.replace(",", "").split())
+        assert all(word in words for word in shared(finding).replace(",", "").split())
+
+
+@given(clusters())
+def test_every_rejected_node_is_in_one_group(cluster: Cluster) -> None:
+    cycle, groups = grouped(cluster)
+    rejected = [] if cycle.filter is None else np.flatnonzero(cycle.filter.codes != Code.SUCCESS).tolist()
+    assert sorted(row for group in groups for row in group.rows) == rejected
+
+
+@given(clusters())
+def test_two_groups_differ_in_what_rejects_their_nodes(cluster: Cluster) -> None:
+    _, groups = grouped(cluster)
+    keys = [
+        tuple(
+            (one.plugin, one.code, one.with_nominated, *((finding.reason, finding.same_as) for finding in one.findings))
+            for one in group.exemplar.blockers
+        )
+        for group in groups
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+@given(clusters())
+def test_the_nearest_node_of_a_group_comes_first(cluster: Cluster) -> None:
+    cycle, groups = grouped(cluster)
+    for group in groups:
+        distances = [sum(one.distance for one in account(cycle, row).findings) for row in group.rows]
+        assert all(first <= second + 1e-9 for first, second in pairwise(distances))

@@ -1,0 +1,39 @@
+"""The toleration that comes nearest to a taint that nothing tolerates."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.types import Taint, Toleration
+from kschedx.plugins.taint_toleration import untolerated_taint
+
+TAINT = Taint(key="dedicated", value="gpu", effect="NoSchedule")
+OTHER = Toleration(key="other", operator="Exists")
+WRONG_VALUE = Toleration(key="dedicated", operator="Equal", value="cpu", effect="NoSchedule")
+WRONG_EFFECT = Toleration(key="dedicated", operator="Equal", value="gpu", effect="NoExecute")
+WRONG_BOTH = Toleration(key="dedicated", operator="Equal", value="cpu", effect="NoExecute")
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "nearest", "differs"),
+    [
+        ((), None, ()),
+        ((OTHER,), None, ()),
+        ((OTHER, WRONG_VALUE), 1, ("value",)),
+        ((WRONG_BOTH,), 0, ("value", "effect")),
+        ((WRONG_BOTH, WRONG_EFFECT), 1, ("effect",)),
+        # of two that are equally near, the one that a reader comes to first
+        ((WRONG_VALUE, WRONG_EFFECT), 0, ("value",)),
+        ((WRONG_EFFECT, WRONG_VALUE), 0, ("effect",)),
+    ],
+)
+def test_the_nearest_toleration(
+    tolerations: tuple[Toleration, ...], nearest: int | None, differs: tuple[str, ...]
+) -> None:
+    found = untolerated_taint(TAINT, tolerations)
+    assert (found.nearest_toleration, found.nearest_differs) == (nearest, differs)
+
+
+def test_the_document_has_the_differences_in_one_text() -> None:
+    told = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
+    assert told["nearestDiffers"] == "value and effect"
