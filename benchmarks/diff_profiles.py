@@ -14,9 +14,11 @@ import time
 
 from kschedx.cli.named_profiles import configuration
 from kschedx.cli.parallel import processors, results
-from kschedx.explain.comparing import Pair, Setup
-from kschedx.explain.comparison import Difference
+from kschedx.explain.difference import Difference
+from kschedx.explain.setup import Setup
+from kschedx.explain.two_setups import Pair
 from kschedx.loading import load
+from kschedx.releases import resolve
 
 
 def main() -> None:
@@ -32,7 +34,7 @@ def main() -> None:
     start = time.perf_counter()
     snapshot = load([options.file])
     loading = time.perf_counter() - start
-    setups = [Setup.of(name, configuration(name)) for name in (options.before, options.after)]
+    setups = [Setup.of(name, configuration(name), resolve()) for name in (options.before, options.after)]
     pair = Pair(snapshot, *setups)
     rows, _ = pair.choose(pending=False, running=True)
     compared = rows if options.sample is None else rows[:: max(len(rows) // options.sample, 1)][: options.sample]

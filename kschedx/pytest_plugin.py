@@ -140,7 +140,7 @@ def _read(path: Path) -> Story:
 
 def _difference(expected: Story, actual: Story) -> str:
     """Both stories where they differ, side by side; empty where they tell the same."""
-    from kschedx.explain.comparison import compare
+    from kschedx.explain.difference import compare
     from kschedx.render.story_difference import stories
 
     if compare(expected, actual) is None:

@@ -11,6 +11,7 @@ import typer
 from kschedx import __version__
 from kschedx.cli import diff_profiles, doctor, kubectl, profiles, reason, shells, snapshot, why
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.help import Command
 from kschedx.errors import InputError, KschedxError, UndecidableError
 
 app = typer.Typer(
@@ -23,13 +24,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="why", help=why.HELP, no_args_is_help=True)(why.why)
-app.command(name="diff-profiles", help=diff_profiles.HELP)(diff_profiles.diff_profiles)
-app.command(name="snapshot", help=snapshot.HELP, no_args_is_help=True)(snapshot.snapshot)
-app.command(name="doctor", help=doctor.HELP)(doctor.doctor)
-app.add_typer(profiles.app, name="profiles")
-app.command(name="reason", help=reason.HELP)(reason.reason)
-app.command(name="completion", help=shells.HELP, no_args_is_help=True)(shells.completion)
+for _name, _module, _command in (
+    ("why", why, why.why),
+    ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
+    ("snapshot", snapshot, snapshot.snapshot),
+    ("doctor", doctor, doctor.doctor),
+    ("reason", reason, reason.reason),
+    ("completion", shells, shells.completion),
+):
+    app.command(
+        name=_name,
+        help=_module.HELP,
+        short_help=_module.SUMMARY,
+        no_args_is_help=_name in ("why", "snapshot", "completion"),
+        cls=Command,
+    )(_command)
+app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
 
 
 COMPLETE = "_KSCHEDX_COMPLETE"

@@ -97,3 +97,26 @@ def profiles(incomplete: str) -> list[str]:
     from kschedx.cli.named_profiles import names
 
     return _beginning(incomplete, names())
+
+
+def releases(incomplete: str) -> list[str]:
+    """Kubernetes releases that can be emulated."""
+    from kschedx.releases import VERSIONS
+
+    return [version for version in VERSIONS if version.startswith(incomplete)]
+
+
+def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
+    """The profiles of the configuration on the command line, by their schedulerName."""
+    from kschedx.cli.named_profiles import configuration
+    from kschedx.errors import KschedxError
+
+    try:
+        config = configuration(context.params.get("config") or "default")
+    except KschedxError:
+        return []
+    profiles = None if config is None else config.get("profiles")
+    named = (
+        [one.get("schedulerName") for one in profiles if isinstance(one, dict)] if isinstance(profiles, list) else []
+    )
+    return _beginning(incomplete, [str(name or "default-scheduler") for name in named] or ["default-scheduler"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
@@ -29,7 +27,7 @@ LOGIN_TIMEOUT = 60.0
 """Seconds of a login without a terminal."""
 
 # kubectl's options, for every command that reads a cluster: a field of Connection to what is typed
-_OPTIONS: Mapping[str, object] = {
+OPTIONS: Mapping[str, object] = {
     "kubeconfig": Annotated[
         str | None,
         typer.Option(
@@ -84,25 +82,6 @@ class Connection(Struct, frozen=True, kw_only=True):
             "--insecure-skip-tls-verify": self.insecure,
         }
         return next((name for name, value in options.items() if value), "")
-
-
-def reads_a_cluster(command: Callable[..., int]) -> Callable[..., int]:
-    """A command with kubectl's options, called with `where`: the Connection that they say."""
-
-    @functools.wraps(command)
-    def called(**values: Any) -> int:
-        typed = {name: values.pop(name) for name in _OPTIONS}
-        chosen = {name: value for name, value in typed.items() if value is not None}
-        return command(**values, where=Connection(**chosen))
-
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "where"]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-        for name, hint in _OPTIONS.items()
-    ]
-    called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    return called
 
 
 class Reached(Struct, frozen=True, kw_only=True):

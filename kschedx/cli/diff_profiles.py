@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import Part, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod
-    from kschedx.explain.comparing import Pair, Setup
-    from kschedx.explain.comparison import Summary
+    from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Change
+    from kschedx.explain.setup import Setup
+    from kschedx.explain.two_setups import Pair
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """What a change of the scheduler's profile, or of its release, does to pods.
@@ -24,36 +26,24 @@ A and B are profiles: names that `kschedx profiles` lists, or files. With --kube
 for the default) is compared with itself under two releases. TARGET is what `kschedx why` takes; --all-pending, --all
 and -l compare many pods, each as if it were scheduled now. Without any of them, only the configurations are compared.
 
+\b
+Examples:
+  kschedx diff-profiles default binpack                              # the configurations
+  kschedx diff-profiles default new.yaml --all                       # every running pod
+  kschedx diff-profiles --kube-version 1.33..1.36 --all-pending      # an upgrade
+  kschedx diff-profiles default binpack --pod shop/web-0             # one pod, side by side
+
 Exit codes: 0 the same, 1 different, 2 usage or input error, 3 kschedx cannot decide about a pod, and no other differs.
 Where pods are compared, the code is about them.
 """
+SUMMARY = "What another profile, or release, does to pods."
 
 
-class Output(StrEnum):
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    MARKDOWN = "markdown"
-
-
-@connection.reads_a_cluster
+@asks(Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS, Part.GATES, Part.CONNECTION)
 def diff_profiles(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[A [B]] [TARGET]", show_default=False, autocompletion=completion.profiles),
-    ] = None,
-    snapshot: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--snapshot",
-            "-s",
-            metavar="PATH",
-            help="The cluster: a file, a folder, or -. Repeatable.  [default: the cluster that kubectl would talk to]",
-        ),
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", help="The pods' namespace.", autocompletion=completion.namespaces),
     ] = None,
     all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
     all_running: Annotated[bool, typer.Option("--all", help="Every running pod, without itself.")] = False,
@@ -64,34 +54,38 @@ def diff_profiles(
         str | None,
         typer.Option(metavar="NAMESPACE/NAME", help="One pod's two stories side by side.", show_default=False),
     ] = None,
-    output: Annotated[Output | None, typer.Option("--output", "-o", help="wide shows every pod that differs.")] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.MARKDOWN),
+            text="wide shows every pod that differs; json and yaml the whole document.",
+        ),
+    ] = None,
     kube_version: Annotated[
         str | None,
-        typer.Option(metavar="[OLD..]NEW", help="The Kubernetes release to emulate, or two.  [default: the cluster's]"),
+        typer.Option(
+            metavar="[OLD..]NEW",
+            help="The Kubernetes release to emulate, or two.  [default: the cluster's]",
+            autocompletion=completion.releases,
+        ),
     ] = None,
-    feature_gate: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
-    ] = None,
-    ignore_orphans: Annotated[
-        bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
-    ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
     ] = None,
     *,
-    where: connection.Connection,
+    question: Question,
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.api.label_query import parse_label_query
     from kschedx.errors import InputError
-    from kschedx.explain.comparing import Pair
     from kschedx.explain.profile_changes import changes
+    from kschedx.explain.two_setups import Pair
 
     many = all_pending or all_running or selector is not None
     profiles, target = _profiles_and_target(
         arguments or [],
         is_range=".." in (kube_version or ""),
-        names_cluster=bool(snapshot or where.given),
+        names_cluster=question.names_cluster,
         may_have_target=not many and pod is None,
     )
     if pod is not None:
@@ -99,18 +93,18 @@ def diff_profiles(
             raise InputError("--pod is about one pod, and --all, --all-pending and -l about many", hint="leave one out")
         target = pod
     named = _named(profiles, kube_version)
-    reached = connection.read_cluster_to_decide(snapshot, where, check=not ignore_orphans) if many or target else None
-    before, after = _setups(named, feature_gate or [], reached.snapshot if reached else None)
+    reached = question.read_to_decide() if many or target else None
+    before, after = _setups(named, question.gates, reached.snapshot if reached else None)
     found = changes(before, after)
     if reached is None:
-        _print(before, after, found, None, output)
+        write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
     pair = Pair(reached.snapshot, before, after)
     if target:
-        pods = _pods(pair, target, namespace, reached.namespace)
+        pods = _pods(pair, target, question.namespace, reached.namespace)
         return _one(pair, found, pods, output, in_detail=pod is not None)
     rows, left_out = pair.choose(
-        namespace=namespace,
+        namespace=question.namespace,
         labels=None if selector is None else parse_label_query(selector),
         pending=all_pending,
         running=all_running,
@@ -119,7 +113,7 @@ def diff_profiles(
         raise InputError(f'no pod has the labels "{selector}"', hint="without -n, all namespaces are searched")
     connection.tell_missing(pair.snapshot)
     summary = _compare(pair, rows, left_out, jobs)
-    _print(before, after, found, summary, output)
+    write(_report(before, after, found, summary), output)
     if summary.differences:
         return ExitCode.UNSCHEDULABLE
     return ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE
@@ -173,39 +167,38 @@ def _named(profiles: Sequence[str], kube_version: str | None) -> tuple[_Named, _
     return first, second
 
 
-def _setups(named: Iterable[_Named], feature_gate: list[str], cluster: Snapshot | None) -> tuple[Setup, Setup]:
+def _setups(named: Iterable[_Named], gates: Mapping[str, bool], cluster: Snapshot | None) -> tuple[Setup, Setup]:
     """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
     from kschedx.cli.named_profiles import placed
-    from kschedx.cli.why import feature_gates
-    from kschedx.explain.comparing import Setup
+    from kschedx.explain.setup import Setup
     from kschedx.explain.which_release import release_to_emulate
+    from kschedx.releases import resolve
 
-    gates = feature_gates(feature_gate)
     own = None if cluster is None else release_to_emulate(cluster, None)
 
     def setup(one: _Named) -> Setup:
         with placed(one.name):
-            return Setup.of(one.name, one.config, one.version or own, gates)
+            return Setup.of(one.name, one.config, resolve(one.version or own, gates))
 
     first, second = map(setup, named)
     return first, second
 
 
 def _one(
-    pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], output: Output | None, *, in_detail: bool
+    pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], output: Format | None, *, in_detail: bool
 ) -> int:
     """A single pod, as it is on either side; `in_detail` tells its two stories side by side."""
-    from kschedx.explain.comparison import Summary, compare
+    from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)
     difference = compare(*stories)
-    if in_detail and output in (None, Output.WIDE):
+    if in_detail and output in (None, Format.WIDE):
         from kschedx.render.story_difference import print_stories
 
         print_stories(*stories, names=(pair.before.name, pair.after.name))
     else:
         summary = Summary(compared=1, differences=(difference,) if difference else ())
-        _print(pair.before, pair.after, found, summary, output)
+        write(_report(pair.before, pair.after, found, summary), output)
     return ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE
 
 
@@ -214,21 +207,13 @@ def _pods(pair: Pair, target: str, namespace: str | None, default_namespace: str
     from kschedx.api.types import Pod
     from kschedx.cli.target import find_target
     from kschedx.errors import ConfigError, Place
-    from kschedx.explain.admission import admitted_pod
 
     snapshot = pair.snapshot
-    release = pair.after.release
-    found = find_target(
-        snapshot,
-        target,
-        namespace,
-        check=lambda manifest: admitted_pod(snapshot, manifest, release),
-        default_namespace=default_namespace,
-    )
+    found = find_target(snapshot, target, namespace, default_namespace=default_namespace)
     if isinstance(found, Pod):
         first = second = found
     else:
-        first, second = (admitted_pod(snapshot, found, setup.release).pod for setup in (pair.before, pair.after))
+        first, second = (found.admitted(snapshot, setup).pod for setup in (pair.before, pair.after))
     if not pair.knows(second.spec.scheduler_name):
         known = sorted(pair.before.scheduler_names | pair.after.scheduler_names)
         raise ConfigError(
@@ -242,7 +227,7 @@ def _pods(pair: Pair, target: str, namespace: str | None, default_namespace: str
 def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | None) -> Summary:
     from kschedx.cli.parallel import Progress, processors, results
     from kschedx.errors import UndecidableError
-    from kschedx.explain.comparison import Difference, Summary
+    from kschedx.explain.difference import Difference, Summary
 
     pods = pair.snapshot.pods
 
@@ -266,24 +251,20 @@ def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | 
     return Summary(compared=len(rows), differences=tuple(differences), undecided=undecided, left_out=left_out)
 
 
-def _print(
-    before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None, output: Output | None
-) -> None:
-    match output:
-        case Output.JSON | Output.YAML:
-            from kschedx.explain.comparison_document import comparison_document
-            from kschedx.render.document import to_json, to_yaml
+def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.comparison import print_comparison
 
-            document = comparison_document(before, after, found, summary)
-            if output is Output.JSON:
-                typer.echo(to_json(document))
-            else:
-                typer.echo(to_yaml(document), nl=False)
-        case Output.MARKDOWN:
-            from kschedx.render.comparison_markdown import markdown
+        print_comparison(before, after, found, summary, everything=wide)
 
-            typer.echo(markdown(before, after, found, summary), nl=False)
-        case Output.WIDE | None:
-            from kschedx.render.comparison import print_comparison
+    def document() -> dict[str, object]:
+        from kschedx.explain.difference_document import difference_document
 
-            print_comparison(before, after, found, summary, everything=output is Output.WIDE)
+        return difference_document(before, after, found, summary)
+
+    def markdown() -> str:
+        from kschedx.render.comparison_markdown import markdown
+
+        return markdown(before, after, found, summary)
+
+    return Report(screen=screen, document=document, markdown=markdown)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, assert_never
-
-import typer
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from kschedx.cli import connection
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import READS, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import Diagnosis
@@ -20,55 +20,42 @@ read, objects that are there twice, pods on unknown nodes, two clusters or two t
 
 Without --snapshot it looks at the cluster that kubectl would talk to.
 
+\b
+Examples:
+  kschedx doctor -s must-gather.tar.gz           # a dump that somebody sent
+  kschedx doctor -s nodes.json -s pods.json      # several files are one dump
+
 Exit codes: 0 nothing was found that weakens an answer, 1 something was, 2 nothing can be read.
 """
+SUMMARY = "What is in a dump, and what is missing."
 
 
-class Output(StrEnum):
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-
-
-@connection.reads_a_cluster
+@asks(*READS)
 def doctor(
-    snapshot: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--snapshot",
-            "-s",
-            metavar="PATH",
-            help="The dump: a file, a folder, an archive, or - for standard input. Repeatable.  [default: the "
-            "cluster that kubectl would talk to]",
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML),
+            text="wide shows everything; json and yaml the whole document.",
         ),
     ] = None,
-    output: Annotated[
-        Output | None, typer.Option("--output", "-o", help="wide shows everything; json and yaml the whole document.")
-    ] = None,
     *,
-    where: connection.Connection,
+    question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    diagnosis = _of_files(snapshot, where) if snapshot else _of_cluster(where)
-    match output:
-        case Output.JSON:
-            from kschedx.render.document import to_json
+    where = question.where
+    diagnosis = _of_files(question.snapshot, where) if question.snapshot else _of_cluster(where)
 
-            typer.echo(to_json(diagnosis.to_dict()))
-        case Output.YAML:
-            from kschedx.render.document import to_yaml
+    def screen(wide: bool) -> None:
+        from kschedx.render.doctor_screen import print_diagnosis
 
-            typer.echo(to_yaml(diagnosis.to_dict()), nl=False)
-        case Output.WIDE | None:
-            from kschedx.render.doctor_screen import print_diagnosis
+        print_diagnosis(diagnosis, wide=wide)
 
-            print_diagnosis(diagnosis, wide=output is Output.WIDE)
-        case _:
-            assert_never(output)
+    write(Report(screen=screen, document=diagnosis.to_dict), output)
     return ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE
 
 
-def _of_files(paths: list[str], where: connection.Connection) -> Diagnosis:
+def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
     from kschedx.doctor.diagnosis import diagnose
     from kschedx.doctor.reading import contents_of
     from kschedx.errors import InputError

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.help import Command
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import Part, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
 
 HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file."""
+SUMMARY = "List scheduler profiles, show one, check one."
 
 SHOW = """All that is in a profile, point by point: plugins, weights, arguments, and where each setting came from.
 
@@ -29,20 +32,7 @@ Exit codes: 0 kube-scheduler accepts it, 2 it refuses it.
 app = typer.Typer(help=HELP, invoke_without_command=True, rich_markup_mode=None)
 
 
-class Output(StrEnum):
-    YAML = "yaml"
-    JSON = "json"
-
-
 Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
-Version = Annotated[
-    str | None,
-    typer.Option("--kube-version", metavar="VERSION", help="The Kubernetes release.  [default: the newest]"),
-]
-Gates = Annotated[
-    list[str] | None,
-    typer.Option("--feature-gate", metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable."),
-]
 
 
 @app.callback()
@@ -62,82 +52,79 @@ def list_profiles() -> int:
     return ExitCode.SCHEDULABLE
 
 
-@app.command(help=SHOW)
+@app.command(help=SHOW, cls=Command)
+@asks(Part.RELEASE, Part.GATES)
 def show(
     name: Name,
-    kube_version: Version = None,
-    feature_gate: Gates = None,
-    output: Annotated[Output | None, typer.Option("--output", "-o", help="yaml or json.")] = None,
+    output: Annotated[
+        Format | None, option(Format.YAML, Format.JSON, text="A configuration that means the same, as a file.")
+    ] = None,
+    *,
+    question: Question,
 ) -> int:
     """The command; its help is SHOW."""
     from kschedx.cli.named_profiles import configuration, placed, version_of
-    from kschedx.cli.why import feature_gates
     from kschedx.releases import resolve
     from kschedx.schedulers import expanded_configuration, scheduler_of
 
-    release = resolve(kube_version or version_of(name), feature_gates(feature_gate or []))
+    release = resolve(question.kube_version or version_of(name), question.gates)
     config = configuration(name)
     with placed(name):
         found = expanded_configuration(config, release)
         scheduler = scheduler_of(config, release).config
     if found is None:
         return _show_policy(name, release, scheduler.profiles[0], output)
-    match output:
-        case Output.YAML:
-            from kschedx.render.commented_yaml import commented_yaml
 
-            typer.echo(commented_yaml(found.configuration, found.origins), nl=False)
-        case Output.JSON:
-            from kschedx.render.document import to_json
+    def screen(_: bool) -> None:
+        from kschedx.render.profile_screen import print_profile
 
-            document = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
-            document |= {"kubernetesVersion": release.version}
-            typer.echo(to_json({**document, "configuration": found.configuration, "origins": dict(found.origins)}))
-        case None:
-            from kschedx.render.profile_screen import print_profile
+        print_profile(name, release.version, scheduler, found)
 
-            print_profile(name, release.version, scheduler, found)
+    def document() -> dict[str, object]:
+        head = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name, "kubernetesVersion": release.version}
+        return {**head, "configuration": found.configuration, "origins": dict(found.origins)}
+
+    def yaml() -> str:
+        from kschedx.render.commented_yaml import commented_yaml
+
+        return commented_yaml(found.configuration, found.origins)
+
+    write(Report(screen=screen, document=document, yaml=yaml), output)
     return ExitCode.SCHEDULABLE
 
 
-def _show_policy(name: str, release: Release, profile: Profile, output: Output | None) -> int:
+def _show_policy(name: str, release: Release, profile: Profile, output: Format | None) -> int:
     points = {
         point: [{"name": one, "weight": profile.weights[one]} if one in profile.weights else one for one in plugins]
         for point, plugins in profile.points.items()
     }
     document: dict[str, object] = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
     document |= {"kubernetesVersion": release.version, "extensionPoints": points}
-    match output:
-        case Output.YAML:
-            from kschedx.render.document import to_yaml
 
-            typer.echo(to_yaml(document), nl=False)
-        case Output.JSON:
-            from kschedx.render.document import to_json
+    def screen(_: bool) -> None:
+        from kschedx.render.profile_screen import print_policy
 
-            typer.echo(to_json(document))
-        case None:
-            from kschedx.render.profile_screen import print_policy
+        print_policy(name, release.version, profile)
 
-            print_policy(name, release.version, profile)
+    write(Report(screen=screen, document=lambda: document), output)
     return ExitCode.SCHEDULABLE
 
 
-@app.command(help=CHECK)
+@app.command(help=CHECK, cls=Command)
+@asks(Part.RELEASE, Part.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
-    kube_version: Version = None,
-    feature_gate: Gates = None,
+    *,
+    question: Question,
 ) -> int:
     """The command; its help is CHECK."""
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
-    from kschedx.cli.why import feature_gates
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
     from kschedx.render.profile_screen import print_advice
     from kschedx.schedulers import advice_on
 
-    release = resolve(kube_version or version_of(file), feature_gates(feature_gate or []))
+    release = resolve(question.kube_version or version_of(file), question.gates)
     config, zero_weights = with_zero_weights(file)
     with placed(file):
         found = advice_on(config, release)

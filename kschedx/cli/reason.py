@@ -13,7 +13,14 @@ HELP = """What a reason means, when it arises and what usually fixes it.
 
 WHAT is the id of a reason (insufficient-resource), a plugin (NodeResourcesFit), or the whole text of a FailedScheduling
 event ("0/5 nodes are available: ..."), which is taken apart. Without WHAT, every id is listed.
+
+\b
+Examples:
+  kschedx reason insufficient-resource           # what kschedx found
+  kschedx reason NodeResourcesFit                # every reason of a plugin
+  kschedx reason '0/5 nodes are available: ...'  # the text of an event
 """
+SUMMARY = "What a reason, a plugin or an event's text means."
 
 
 def reason(

@@ -19,6 +19,7 @@ HELP = """Print the completion script of a shell.
 
 Pods, workloads, nodes and namespaces are completed from the snapshots that are on the command line already.
 """
+SUMMARY = "Print the completion script of a shell."
 
 BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
 

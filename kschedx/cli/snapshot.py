@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli import completion, connection
+from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.question import READS, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.api.snapshot_header import SnapshotHeader
@@ -22,13 +23,20 @@ Every command answers from it as from the cluster itself: kschedx why pod/NAME -
 
 With --anonymize, names, labels and images are replaced; every decision stays the same.
 
+\b
+Examples:
+  kschedx snapshot -o cluster.json.gz            # the cluster that kubectl would talk to
+  kschedx snapshot -o cluster.yaml --anonymize   # to be sent to somebody
+  kschedx snapshot -o small.json -s dump.tar.gz  # a dump, cut down
+
 Exit codes: 0 written, 2 usage or input error.
 """
+SUMMARY = "Keep what scheduling reads of a cluster in a file."
 
 FORMATS = (".json", ".yaml", ".yml")
 
 
-@connection.reads_a_cluster
+@asks(*READS)
 def snapshot(
     output: Annotated[
         str,
@@ -40,16 +48,6 @@ def snapshot(
             help="A name in .json or .yaml, either with .gz or .zst after it; - is standard output, as JSON.",
         ),
     ],
-    snapshot: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--snapshot",
-            "-s",
-            metavar="PATH",
-            help="Cut down a dump in place of a live cluster: a file, a folder, or - for standard input. Repeatable.  "
-            "[default: the cluster that kubectl would talk to]",
-        ),
-    ] = None,
     namespace: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +69,7 @@ def snapshot(
         ),
     ] = None,
     *,
-    where: connection.Connection,
+    question: Question,
 ) -> int:
     """The command; its help is HELP."""
     from pathlib import Path
@@ -90,14 +88,14 @@ def snapshot(
         raise InputError("--anonymize-map needs --anonymize")
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
-    found = connection.read_cluster(snapshot, where, namespace=namespace or "", keep=keep).snapshot
+    found = question.read(namespace=namespace or "", keep=keep).snapshot
     source = found.source
     if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
         known = [*found.namespaces, *found.pods.namespaces.values]
         raise InputError(f'-n: there is no namespace "{namespace}"', hint=nearest(namespace, known))
-    for path in snapshot or ():
+    for path in question.snapshot:
         source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are nobody else's business
-    if not snapshot:
+    if not question.snapshot:
         source = replace(source, taken=f"{begun:%Y-%m-%dT%H:%M:%SZ}")
     if namespace:
         source = replace(source, namespaces=(namespace,))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
+from kschedx.answer.subject import Subject, admitted
 from kschedx.api.types import Pod
 from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, newest_replica_set, pod_from_workload
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.missing import refuse
+from kschedx.explain.setup import Setup
 from kschedx.snapshot.snapshot import Missing, Snapshot
 
 Manifest = dict[str, object]
@@ -18,17 +21,28 @@ Manifest = dict[str, object]
 POD_KINDS = ("Pod", *MAKING_PODS)
 
 
+class Written(Struct, frozen=True, kw_only=True):
+    """A pod that is not in the cluster: its manifest, or the one that a workload's template makes."""
+
+    manifest: Manifest
+    title: str = ""
+    """What errors call it, where that is not the pod: the workload of the file."""
+    place: Place = Place()
+    """Of the file that it is from."""
+
+    def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
+        """As the API server would store it, or `manifest` in its place. Raises `InputError` with the place."""
+        try:
+            return admitted(snapshot, manifest or self.manifest, setup, title=self.title)
+        except InputError as error:
+            raise error.at(self.place) from None
+
+
 def find_target(
-    snapshot: Snapshot,
-    target: str,
-    namespace: str | None,
-    *,
-    check: Callable[[Manifest], object],
-    default_namespace: str = "default",
-) -> Pod | Manifest:
+    snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
+) -> Pod | Written:
     """The pod to explain, from `pod/NAME`, `deploy/NAME`, a file, `-`, or the bare name of a pod.
 
-    `check` raises `InputError` for a manifest that the API server would refuse; its place in the file is added here.
     Raises `InputError` for what does not exist, with the nearest name.
     """
     kind = referred_kind(target)
@@ -36,7 +50,7 @@ def find_target(
         return _named(snapshot, kind, target.partition("/")[2], namespace or default_namespace)
     if target != "-" and not Path(target).exists() and not target.endswith((".yaml", ".yml", ".json")):
         return _by_bare_name(snapshot, target, namespace or default_namespace)
-    return _from_file(snapshot, target, namespace, check, default_namespace)
+    return _from_file(snapshot, target, namespace, default_namespace)
 
 
 def referred_kind(target: str) -> str | None:
@@ -47,7 +61,7 @@ def referred_kind(target: str) -> str | None:
     return SHORT_NAMES.get(kind.lower().partition(".")[0])
 
 
-def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Manifest:
+def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Written:
     if kind == "Pod":
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
@@ -64,7 +78,7 @@ def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Ma
         hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
         raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint)
     workload: Manifest = msgspec.json.decode(manifest)
-    return _pod_of(snapshot, workload)
+    return Written(manifest=_pod_of(snapshot, workload))
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
@@ -98,9 +112,7 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _from_file(
-    snapshot: Snapshot, path: str, namespace: str | None, check: Callable[[Manifest], object], default_namespace: str
-) -> Manifest:
+def _from_file(snapshot: Snapshot, path: str, namespace: str | None, default_namespace: str) -> Written:
     from kschedx.sources.text import load_documents
 
     documents = load_documents(path)
@@ -126,12 +138,12 @@ def _from_file(
         )
     if not own:
         metadata["namespace"] = namespace or default_namespace
+    title = _title(document)
     try:
         manifest = _pod_of(snapshot, document)
-        check(manifest)
     except InputError as error:
-        raise error.at(Place(object=_title(document))).at(place) from None
-    return manifest
+        raise error.at(Place(object=title)).at(place) from None
+    return Written(manifest=manifest, title=title, place=place)
 
 
 def _pod_of(snapshot: Snapshot, document: Manifest) -> Manifest:

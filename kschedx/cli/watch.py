@@ -16,7 +16,7 @@ from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Pod
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.errors import KschedxError
-from kschedx.explain.comparison import Effect, compare
+from kschedx.explain.difference import Effect, compare
 from kschedx.explain.story import Story
 from kschedx.snapshot.snapshot import Snapshot
 

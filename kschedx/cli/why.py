@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 
-from kschedx.cli import completion, connection
+from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import DECIDES, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
-    from kschedx.cli.why_many import Asked
-    from kschedx.explain.notes import Note
+    from kschedx.answer.subject import Subject
+    from kschedx.api.types import Pod
+    from kschedx.cli.connection import Reached
+    from kschedx.cli.target import Written
+    from kschedx.explain.setup import Setup
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
@@ -25,35 +31,58 @@ Without TARGET, --all-pending or -l asks for many pods: equal reasons are told t
 
 With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
 
+\b
+Examples:
+  kschedx why pod/web-0 -n shop                  # a pod that waits
+  kschedx why deploy.yaml                        # before it is applied
+  kschedx why --all-pending                      # every pod that waits, by reason
+  kschedx why pod/web-0 -s cluster.json.gz       # in a cluster that was saved
+
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
 """
+SUMMARY = "Why a pod is put on a node, or nowhere."
 
 
-class Output(StrEnum):
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What the command line asks for, beside the cluster and its scheduler."""
+
+    target: str | None = None
+    all_pending: bool = False
+    selector: str | None = None
+    all_namespaces: bool = False
+    node: list[str] = []
+    nodes: str | None = None
+    output: Format | None = None
+    dry_run: str | None = None
+    watch: bool = False
+
+    @property
+    def is_many(self) -> bool:
+        return self.all_pending or self.selector is not None
+
+    def check(self, question: Question) -> None:
+        """Raises `InputError` for what does not go together."""
+        from kschedx.errors import InputError
+
+        if self.watch and (self.is_many or self.output or "-" in question.snapshot):
+            other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
+            raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
+        if self.is_many == (self.target is not None):
+            raise InputError("name one TARGET, or ask for many with --all-pending or -l")
+        if "-" in question.snapshot and self.target == "-":
+            raise InputError("standard input cannot be both the target and the snapshot")
+        if self.nodes not in (None, "all"):
+            raise InputError(f'--nodes: found "{self.nodes}", allowed is "all"', hint="--node NAME shows one")
+        if self.dry_run not in (None, "server"):
+            raise InputError(f'--dry-run: found "{self.dry_run}", allowed is "server"')
+        if self.dry_run and (question.snapshot or self.is_many):
+            raise InputError("--dry-run=server is about one manifest and a live cluster")
 
 
-@connection.reads_a_cluster
+@asks(*DECIDES)
 def why(
     target: Annotated[
         str | None, typer.Argument(metavar="[TARGET]", show_default=False, autocompletion=completion.targets)
-    ] = None,
-    snapshot: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--snapshot",
-            "-s",
-            metavar="PATH",
-            help="The cluster: a file, folder or archive made by `kschedx snapshot`, `kubectl get ... -A -o json` or "
-            "another tool; - is standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
-        ),
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option("--namespace", "-n", help="The pod's namespace.", autocompletion=completion.namespaces),
     ] = None,
     all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
     selector: Annotated[
@@ -62,45 +91,18 @@ def why(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="With --all-pending or -l: pods of every namespace.")
     ] = False,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|NAME",
-            help="The KubeSchedulerConfiguration that the scheduler runs with, or a name of `kschedx profiles`.",
-        ),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The profile to use in place of the one that spec.schedulerName names."),
-    ] = None,
     node: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="One node's whole story. Repeatable.", autocompletion=completion.nodes),
     ] = None,
     nodes: Annotated[str | None, typer.Option(metavar="all", help="`all`: a row for every node.")] = None,
     output: Annotated[
-        Output | None, typer.Option("--output", "-o", help="wide shows everything; json and yaml the whole document.")
-    ] = None,
-    kube_version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="VERSION", help="The Kubernetes release to emulate.  [default: the live server's, else the newest]"
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows everything; json and yaml the whole document.",
         ),
     ] = None,
-    feature_gate: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable.")
-    ] = None,
-    enable_admission_plugins: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Admission plugins that the API server runs beyond its default ones: PodNodeSelector, "
-            "PodTolerationRestriction, ExtendedResourceToleration. They change a manifest.",
-        ),
-    ] = None,
-    ignore_orphans: Annotated[
-        bool, typer.Option(help="Put up with pods on nodes that the snapshot does not hold.")
-    ] = False,
     dry_run: Annotated[
         str | None,
         typer.Option(
@@ -116,154 +118,113 @@ def why(
         int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two looks at the cluster.")
     ] = 10,
     *,
-    where: connection.Connection,
+    question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from functools import partial
+    wanted = Wanted(
+        target=target,
+        all_pending=all_pending,
+        selector=selector,
+        all_namespaces=all_namespaces,
+        node=node or [],
+        nodes=nodes,
+        output=output,
+        dry_run=dry_run,
+        watch=watch,
+    )
+    wanted.check(question)
+    reached = question.read_to_decide()
+    setup = question.setup(reached.snapshot)
+    if target is None:
+        return _many(question, wanted, reached, setup)
+    return _one(question, wanted, reached, setup, interval)
 
-    from msgspec.structs import replace
 
-    from kschedx.answer.run import explain_pod
+def _one(question: Question, wanted: Wanted, reached: Reached, setup: Setup, interval: int) -> int:
+    """One pod's story, and what becomes of it where it is watched."""
+    from kschedx.answer.run import explain
     from kschedx.api.types import Pod
-    from kschedx.cli import named_profiles
     from kschedx.cli.target import find_target, node_names
     from kschedx.errors import ConfigError, InputError, Place
-    from kschedx.explain.admission import admitted_pod
-    from kschedx.explain.which_release import release_to_emulate
-    from kschedx.releases import resolve
 
-    many = all_pending or selector is not None
-    if watch and (many or output or "-" in (snapshot or ())):
-        other = "many pods" if many else f"-o {output}" if output else "--snapshot -"
-        raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
-    if many == (target is not None):
-        raise InputError("name one TARGET, or ask for many with --all-pending or -l")
-    if "-" in (snapshot or ()) and target == "-":
-        raise InputError("standard input cannot be both the target and the snapshot")
-    if nodes not in (None, "all"):
-        raise InputError(f'--nodes: found "{nodes}", allowed is "all"', hint="--node NAME shows one")
-    if dry_run not in (None, "server"):
-        raise InputError(f'--dry-run: found "{dry_run}", allowed is "server"')
-    if dry_run and (snapshot or many):
-        raise InputError("--dry-run=server is about one manifest and a live cluster")
-    gates = feature_gates(feature_gate or [])
-    configuration = None if config is None else named_profiles.configuration(config)
-
-    def read() -> connection.Reached:
-        return connection.read_cluster_to_decide(snapshot, where, check=not ignore_orphans)
-
-    reached = read()
-    found = reached.snapshot
-    release = resolve(release_to_emulate(found, kube_version), gates)
-    plugins = [name.strip() for names in enable_admission_plugins or () for name in names.split(",")]
-    explain = partial(
-        explain_pod,
-        config=configuration,
-        profile=profile,
-        kube_version=kube_version,
-        feature_gates=gates,
-        admission_plugins=plugins,
-    )
-    if target is None:
-        from kschedx.api.label_query import parse_label_query
-        from kschedx.cli.why_many import Asked
-        from kschedx.explain.many import rows_in_queue_order
-
-        rows = rows_in_queue_order(
-            found,
-            namespace=None if all_namespaces or (namespace is None and all_pending) else namespace or reached.namespace,
-            labels=None if selector is None else parse_label_query(selector),
-            pending=all_pending,
-        )
-        connection.tell_missing(found)
-        return _many(Asked(found, rows, partial(explain, found)), output)
-    pod = find_target(
-        found,
-        target,
-        namespace,
-        check=lambda manifest: None if dry_run else admitted_pod(found, manifest, release, plugins),
-        default_namespace=reached.namespace,
-    )
-    wanted = node_names(found, node or [])
-    if watch and not isinstance(pod, Pod):
+    target = wanted.target or ""
+    found = find_target(reached.snapshot, target, question.namespace, default_namespace=reached.namespace)
+    shown = node_names(reached.snapshot, wanted.node)
+    if wanted.watch and not isinstance(found, Pod):
         raise InputError(f'--watch: "{target}" is no pod of the cluster', hint="name one: pod/NAME")
-    said: tuple[Note, ...] = ()
-    if dry_run and not isinstance(pod, Pod):
-        from kschedx.cli.dry_run import server_side
-
-        pod, said = server_side(where, pod, lambda manifest: admitted_pod(found, manifest, release, plugins).pod)
     try:
-        explanation = explain(found, pod)
-        explanation = replace(explanation, admission=(*said, *explanation.admission))
+        explanation = explain(_subject(question, reached.snapshot, setup, found, wanted), setup)
     except ConfigError as error:
-        source = target if error.place.object else config if error.place.field else None
-        raise error.at(Place(source=source or "")) from None
-    _print(explanation, output, wanted, all_nodes=nodes == "all")
-    if watch and isinstance(pod, Pod):
-        from kschedx.cli.watch import Watch
-
-        return Watch(pod, explain, lambda: read().snapshot, interval=interval).run(explanation)
+        raise (error.at(Place(source=target)) if error.place.object else error) from None
+    write(_report(explanation, shown, all_nodes=wanted.nodes == "all"), wanted.output)
+    if wanted.watch and isinstance(found, Pod):
+        return _watched(question, found, explanation, interval)
     return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
 
 
-def _many(asked: Asked, output: Output | None) -> int:
+def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
+    """The same question again and again."""
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+    from kschedx.cli.watch import Watch
+
+    def again(snapshot: Snapshot, pod: Pod) -> Explanation:
+        return explain(stored(snapshot, pod), question.setup(snapshot))
+
+    return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
+
+
+def _subject(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | Written, wanted: Wanted) -> Subject:
+    """The pod as it is, or its manifest as the API server would store it, or says that it would."""
+    from msgspec.structs import replace
+
+    from kschedx.answer.subject import stored
+    from kschedx.api.types import Pod
+
+    if isinstance(found, Pod):
+        return stored(snapshot, found)
+    if not wanted.dry_run:
+        return found.admitted(snapshot, setup)
+    from kschedx.cli.dry_run import server_side
+
+    manifest, notes = server_side(
+        question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
+    )
+    subject = found.admitted(snapshot, setup, manifest)
+    return replace(subject, notes=(*notes, *subject.notes))
+
+
+def _report(explanation: Explanation, nodes: tuple[str, ...], *, all_nodes: bool) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.screen import print_why
+
+        print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
+
+    return Report(
+        screen=screen,
+        document=explanation.to_dict,
+        names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
+    )
+
+
+def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
     """A row for each reason, or every document."""
-    from kschedx.cli.why_many import exit_code
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+    from kschedx.api.label_query import parse_label_query
+    from kschedx.cli import connection
+    from kschedx.cli.why_many import Asked
+    from kschedx.explain.many import rows_in_queue_order
 
-    match output:
-        case Output.JSON:
-            from kschedx.render.document import to_json
-
-            document, answers = asked.documents()
-            typer.echo(to_json(document))
-        case Output.YAML:
-            from kschedx.render.document import to_yaml
-
-            document, answers = asked.documents()
-            typer.echo(to_yaml(document), nl=False)
-        case Output.NAME:
-            answers = asked.answers()
-            for answer in answers:
-                typer.echo(f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip())
-        case Output.WIDE | None:
-            from kschedx.render.many import print_many
-
-            answers = asked.answers()
-            print_many(answers, wide=output is Output.WIDE)
-        case _:
-            assert_never(output)
-    return exit_code(answers)
-
-
-def feature_gates(settings: list[str]) -> dict[str, bool]:
-    """`NAME=true,OTHER=false` as kube-scheduler takes it. Raises `ConfigError`."""
-    from kschedx.errors import ConfigError
-
-    gates: dict[str, bool] = {}
-    for setting in settings:
-        for part in filter(None, (p.strip() for p in setting.split(","))):
-            name, equals, value = part.partition("=")
-            truth = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}.get(value.lower())
-            if not equals or truth is None:
-                raise ConfigError(f'--feature-gate: found "{part}", allowed is NAME=true or NAME=false')
-            gates[name.strip()] = truth
-    return gates
-
-
-def _print(explanation: Explanation, output: Output | None, nodes: tuple[str, ...], *, all_nodes: bool) -> None:
-    match output:
-        case Output.JSON:
-            from kschedx.render.document import to_json
-
-            typer.echo(to_json(explanation.to_dict()))
-        case Output.YAML:
-            from kschedx.render.document import to_yaml
-
-            typer.echo(to_yaml(explanation.to_dict()), nl=False)
-        case Output.NAME:
-            for name in explanation.chosen_nodes:
-                typer.echo(f"node/{name}")
-        case Output.WIDE | None:
-            from kschedx.render.screen import print_why
-
-            print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=output is Output.WIDE)
+    snapshot, namespace = reached.snapshot, question.namespace
+    is_everywhere = wanted.all_namespaces or (namespace is None and wanted.all_pending)
+    rows = rows_in_queue_order(
+        snapshot,
+        namespace=None if is_everywhere else namespace or reached.namespace,
+        labels=None if wanted.selector is None else parse_label_query(wanted.selector),
+        pending=wanted.all_pending,
+    )
+    connection.tell_missing(snapshot)
+    asked = Asked(snapshot, rows, lambda pod: explain(stored(snapshot, pod), setup))
+    write(asked.report(), wanted.output)
+    return asked.exit_code

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Pod
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Report
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.explain.many import Answer
 from kschedx.framework.cycle import Outcome
@@ -36,6 +38,7 @@ class Asked:
     def answer(self, row: int) -> Answer:
         return self.look(row)[0]
 
+    @cached_property
     def answers(self) -> list[Answer]:
         """In the order of the rows, shared between processes where there are many."""
         from kschedx.cli.parallel import processors, results
@@ -45,8 +48,8 @@ class Asked:
         first = self.answer(self.rows[0])  # what all pods share is worked out once, before processes are forked
         return [first, *results(self.answer, list(self.rows[1:]), processors())]
 
-    def documents(self) -> tuple[dict[str, object], list[Answer]]:
-        """Every Explanation as one document, with the pods that cannot be decided, and the same in short."""
+    def document(self) -> dict[str, object]:
+        """Every Explanation as one document, with the pods that cannot be decided."""
         answers: list[Answer] = []
         items: list[object] = []
         undecided: list[object] = []
@@ -56,18 +59,26 @@ class Asked:
                 undecided.append({"pod": answer.pod, "reason": answer.message})
             else:
                 items.append(found.to_dict())
-        document: dict[str, object] = {
-            "apiVersion": "kschedx/v1",
-            "kind": "ExplanationList",
-            "items": items,
-            "undecided": undecided,
-        }
-        return document, answers
+        self.answers = answers
+        return {"apiVersion": "kschedx/v1", "kind": "ExplanationList", "items": items, "undecided": undecided}
 
+    def report(self) -> Report:
+        def screen(wide: bool) -> None:
+            from kschedx.render.many import print_many
 
-def exit_code(answers: Sequence[Answer]) -> ExitCode:
-    """0 where every pod can be scheduled, 3 where one cannot be decided, else 1."""
-    if any(answer.outcome is None for answer in answers):
-        return ExitCode.UNDECIDED
-    fits = all(answer.outcome is Outcome.SCHEDULED for answer in answers)
-    return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
+            print_many(self.answers, wide=wide)
+
+        def names() -> list[str]:
+            return [
+                f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip() for answer in self.answers
+            ]
+
+        return Report(screen=screen, document=self.document, names=names)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 where every pod can be scheduled, 3 where one cannot be decided, else 1."""
+        if any(answer.outcome is None for answer in self.answers):
+            return ExitCode.UNDECIDED
+        fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
+        return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE

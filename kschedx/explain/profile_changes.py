@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from kschedx.explain.comparing import Setup
+from kschedx.explain.setup import Setup
 from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.config.written import flat, written
@@ -82,7 +82,7 @@ def _names(before: Setup, after: Setup) -> list[str]:
 
 
 def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
-    first, second = before.profile(name), after.profile(name)
+    first, second = before.profile_compared(name), after.profile_compared(name)
     if first is None or second is None:
         there = "a profile"
         yield Change(

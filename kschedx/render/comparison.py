@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from kschedx.explain.comparing import Setup
-from kschedx.explain.comparison import Group, Summary
+from kschedx.explain.difference import Group, Summary
 from kschedx.explain.profile_changes import Change
+from kschedx.explain.setup import Setup
 from kschedx.render import terminal
 from kschedx.render.comparison_words import (
     change_rows,

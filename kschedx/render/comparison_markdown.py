@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kschedx.explain.comparing import Setup
-from kschedx.explain.comparison import Group, Summary
+from kschedx.explain.difference import Group, Summary
 from kschedx.explain.profile_changes import Change
+from kschedx.explain.setup import Setup
 from kschedx.render.comparison_words import (
     change_rows,
     compared,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from kschedx.explain.comparing import Setup
-from kschedx.explain.comparison import Difference, Effect, Group, Side, Summary
+from kschedx.explain.difference import Difference, Effect, Group, Side, Summary
 from kschedx.explain.profile_changes import WEIGHED, Change
+from kschedx.explain.setup import Setup
 from kschedx.explain.story import Preemption
 from kschedx.releases import POINTS
 from kschedx.render.units import count, listed

@@ -8,7 +8,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 
-from kschedx.explain.comparison import rescored_nodes
+from kschedx.explain.difference import rescored_nodes
 from kschedx.explain.story import Rejection, Story
 from kschedx.render import terminal
 from kschedx.render.layout import BLANK, BOLD, DIM, cut, line, text, wrapped

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from rich.text import Text
 
-from kschedx.explain.comparison import Difference
+from kschedx.explain.difference import Difference
 from kschedx.explain.story import Story
 from kschedx.render import terminal
 from kschedx.render.comparison_words import effect_words, pod_lines

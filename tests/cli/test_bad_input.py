@@ -228,7 +228,7 @@ def test_a_target_that_does_not_exist(bad: Bad, tmp_path: Path) -> None:
     [
         (("whi",), "Did you mean 'why'?"),
         (("why", "--snapshott", "x"), "--snapshot"),
-        (("why", "x", "-o", "jason"), "'json'"),
+        (("why", "x", "-o", "jason"), "allowed are wide, json, yaml, name"),
         (("why", "x", "-s"), "-s"),
         (("completion", "tcsh"), "'bash'"),
     ],

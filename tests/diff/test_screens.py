@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from kschedx.explain.comparison import Effect
+from kschedx.explain.difference import Effect
 from tests.command import Ran, kschedx
 from tests.conftest import Golden
 

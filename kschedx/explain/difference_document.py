@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kschedx.explain.comparing import Setup
-from kschedx.explain.comparison import Difference, Group, Side, Summary
+from kschedx.explain.difference import Difference, Group, Side, Summary
 from kschedx.explain.profile_changes import Change
+from kschedx.explain.setup import Setup
 
 Json = dict[str, object]
 
 
-def comparison_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
+def difference_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
     """Keys are added, never changed. `pods` is null where only the configurations were compared."""
     return {
         "apiVersion": "kschedx/v1",

@@ -2,67 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
 
 from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
 from kschedx.explain.as_if_new import as_if_new
-from kschedx.explain.comparison import Difference, compare
+from kschedx.explain.difference import Difference, compare
 from kschedx.explain.missing import require_for_decision
+from kschedx.explain.setup import Setup
 from kschedx.explain.story import Story
-from kschedx.framework.config import Profile
 from kschedx.framework.scheduler import Scheduler
-from kschedx.releases import Release, resolve
-from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 
 OF_KUBELET = "static pods, which a kubelet starts itself"
 OF_OTHERS = "pods of other schedulers"
-
-
-class Setup(Struct, frozen=True, kw_only=True):
-    """One side of a comparison: a release, and the profiles of a configuration."""
-
-    name: str
-    scheduler: Scheduler
-    """On an empty cluster."""
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        config: Mapping[str, object] | None,
-        kube_version: str | None = None,
-        feature_gates: Mapping[str, bool] | None = None,
-    ) -> Setup:
-        """Raises `ConfigError` for what kube-scheduler would refuse."""
-        return cls(name=name, scheduler=scheduler_of(config, resolve(kube_version, feature_gates)))
-
-    @property
-    def release(self) -> Release:
-        return self.scheduler.release
-
-    @property
-    def profiles(self) -> tuple[Profile, ...]:
-        return self.scheduler.config.profiles
-
-    def profile(self, scheduler_name: str) -> Profile | None:
-        """The profile for a pod's `spec.schedulerName`.
-
-        A configuration with a single profile stands for whatever the other side calls it: who compares two files wants
-        to know what the pods of one would do under the other.
-        """
-        named = (profile for profile in self.profiles if profile.scheduler_name == scheduler_name)
-        only = self.profiles[0] if len(self.profiles) == 1 else None
-        return next(named, only)
-
-    @property
-    def scheduler_names(self) -> frozenset[str]:
-        return frozenset(profile.scheduler_name for profile in self.profiles)
 
 
 class Pair:
@@ -84,7 +39,7 @@ class Pair:
     def knows(self, scheduler_name: str) -> bool:
         """Whether the pods of this scheduler are scheduled on either side."""
         names = self.before.scheduler_names | self.after.scheduler_names
-        sides = (self.before.profile(scheduler_name), self.after.profile(scheduler_name))
+        sides = (self.before.profile_compared(scheduler_name), self.after.profile_compared(scheduler_name))
         return scheduler_name in names and None not in sides
 
     def stories(self, pod: Pod, later: Pod | None = None) -> tuple[Story, Story]:
@@ -137,7 +92,7 @@ def _story(setup: Setup, scheduler: Scheduler, alone: tuple[Snapshot, Pod]) -> S
     """A pod that is bound to no node, in its cluster without it. Raises `UndecidableError` where it could have ended
     otherwise with a kind that may not be listed."""
     snapshot, pod = alone
-    profile = setup.profile(pod.spec.scheduler_name)
+    profile = setup.profile_compared(pod.spec.scheduler_name)
     assert profile is not None, "asked for a pod of another scheduler"
     cycle = scheduler.on(snapshot).schedule(pod, profile)
     require_for_decision(cycle)

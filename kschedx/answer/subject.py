@@ -1,0 +1,61 @@
+"""What a question is about: a pod as kube-scheduler would get it, in the cluster that it would see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kschedx.api.types import Pod
+from kschedx.errors import InputError, Place, nearest
+from kschedx.explain.admission import admission_notes, admitted_pod
+from kschedx.explain.claim_templates import with_claims_of_templates
+from kschedx.explain.notes import Note
+from kschedx.explain.setup import Setup
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """A pod of the cluster, or of a manifest that was admitted: once, whatever is asked about it afterwards."""
+
+    snapshot: Snapshot
+    """With what controllers make for the pod."""
+    pod: Pod
+    notes: tuple[Note, ...] = ()
+    """What the API server and the controllers do before kube-scheduler sees the pod."""
+    is_new: bool = False
+    """It comes from a manifest."""
+
+
+def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
+    """A pod that is in the cluster, by itself or as `namespace/name`. Raises `InputError`."""
+    if isinstance(pod, Pod):
+        return Subject(snapshot=snapshot, pod=pod)
+    key = pod if "/" in pod else f"default/{pod}"
+    row = snapshot.pods.rows.get(key)
+    if row is None:
+        raise InputError(f'no pod "{key}" in the snapshot', hint=nearest(key, snapshot.pods.rows))
+    return Subject(snapshot=snapshot, pod=snapshot.pods[row])
+
+
+def admitted(snapshot: Snapshot, manifest: Mapping[str, object], setup: Setup, *, title: str = "") -> Subject:
+    """A pod's manifest as the API server would store it; `title` is what errors call it.
+
+    Raises `InputError` where it would refuse the pod, and `UndecidableError` where it reads what the snapshot lacks.
+    """
+    plugins = setup.admission_plugins
+    try:
+        found = admitted_pod(snapshot, manifest, setup.release, plugins)
+    except InputError as error:
+        raise error.at(Place(object=title or _title(manifest))) from None
+    pod, notes = found.pod, admission_notes(snapshot, found, plugins)
+    if pod.key not in snapshot.pods.rows:
+        snapshot, pod, made = with_claims_of_templates(snapshot, pod)
+        notes += made
+    return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
+
+
+def _title(manifest: Mapping[str, object]) -> str:
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"

@@ -1,0 +1,69 @@
+"""`-o`: the forms in which a command tells what it found, and the one place that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, assert_never
+
+import typer
+from msgspec import Struct
+
+
+class Format(StrEnum):
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+    MARKDOWN = "markdown"
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What a command has to say, in every form that it can take; only what is asked for is made."""
+
+    screen: Callable[[bool], None]
+    """Prints; with True everything, as -o wide asks."""
+    document: Callable[[], Mapping[str, object]]
+    yaml: Callable[[], str] | None = None
+    """Where it is not the document."""
+    names: Callable[[], Iterable[str]] | None = None
+    markdown: Callable[[], str] | None = None
+
+
+def option(*formats: Format, text: str) -> Any:
+    """The option -o of a command whose reports have these forms, and the screen without it."""
+    allowed = ", ".join(formats)
+
+    def parsed(typed: str) -> Format:
+        if typed not in formats:
+            raise typer.BadParameter(f'found "{typed}", allowed are {allowed}')
+        return Format(typed)
+
+    def offered(incomplete: str) -> list[str]:
+        return [name for name in formats if name.startswith(incomplete)]
+
+    return typer.Option("--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=offered, help=text)
+
+
+def write(report: Report, output: Format | None) -> None:
+    """Print a report as -o says."""
+    match output:
+        case None | Format.WIDE:
+            report.screen(output is Format.WIDE)
+        case Format.JSON:
+            from kschedx.render.document import to_json
+
+            typer.echo(to_json(report.document()))
+        case Format.YAML:
+            from kschedx.render.document import to_yaml
+
+            typer.echo(to_yaml(report.document()) if report.yaml is None else report.yaml(), nl=False)
+        case Format.NAME:
+            assert report.names is not None, "a command offers the forms that its reports have"
+            for name in report.names():
+                typer.echo(name)
+        case Format.MARKDOWN:
+            assert report.markdown is not None, "a command offers the forms that its reports have"
+            typer.echo(report.markdown(), nl=False)
+        case _:
+            assert_never(output)

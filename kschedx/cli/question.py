@@ -1,0 +1,263 @@
+"""What every command about a cluster is asked with: the cluster, and how its scheduler is set up.
+
+A command says with `asks` which groups of options it takes, and is called with the `Question` that they make. An option
+that several commands have stands here once: its text, its group in the help, and its field.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum, auto
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import Struct
+
+from kschedx.cli import completion
+from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
+from kschedx.cli.connection import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kschedx.cli.connection import Reached
+    from kschedx.explain.setup import Setup
+    from kschedx.export.slim import Slim
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+class Part(Enum):
+    """Options that a command has together."""
+
+    CLUSTER = auto()
+    NAMESPACE = auto()
+    ORPHANS = auto()
+    PROFILES = auto()
+    RELEASE = auto()
+    GATES = auto()
+    ADMISSION = auto()
+    CONNECTION = auto()
+
+
+_SNAPSHOT = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--snapshot",
+        "-s",
+        metavar="PATH",
+        help="A file, folder or archive made by `kschedx snapshot`, `kubectl get ... -A -o json` or another tool; - is "
+        "standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
+    ),
+]
+_NAMESPACE = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="The namespace of what is named.  [default: the context's]",
+        autocompletion=completion.namespaces,
+    ),
+]
+_IGNORE_ORPHANS = Annotated[
+    bool | None,
+    typer.Option(
+        "--ignore-orphans",
+        help="Put up with pods on nodes that the snapshot does not hold.",
+    ),
+]
+_CONFIG = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE|NAME",
+        help="The KubeSchedulerConfiguration that the scheduler runs with, or a name of `kschedx profiles`.",
+        autocompletion=completion.profiles,
+    ),
+]
+_PROFILE = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="The profile to use in place of the one that spec.schedulerName names.",
+        autocompletion=completion.scheduler_names,
+    ),
+]
+_KUBE_VERSION = Annotated[
+    str | None,
+    typer.Option(
+        "--kube-version",
+        metavar="VERSION",
+        help="The Kubernetes release to emulate.  [default: the cluster's, else the newest]",
+        autocompletion=completion.releases,
+    ),
+]
+_FEATURE_GATE = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gate",
+        metavar="NAME=true",
+        help="A feature gate of kube-scheduler. Repeatable.",
+    ),
+]
+_ADMISSION_PLUGINS = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--enable-admission-plugins",
+        metavar="NAMES",
+        help="What the API server runs beyond its default ones, which changes a manifest: PodNodeSelector, "
+        "PodTolerationRestriction, ExtendedResourceToleration.",
+    ),
+]
+
+_OPTIONS: Mapping[Part, Mapping[str, object]] = {
+    Part.CLUSTER: {"snapshot": _SNAPSHOT},
+    Part.NAMESPACE: {"namespace": _NAMESPACE},
+    Part.ORPHANS: {"ignore_orphans": _IGNORE_ORPHANS},
+    Part.PROFILES: {"config": _CONFIG, "profile": _PROFILE},
+    Part.RELEASE: {"kube_version": _KUBE_VERSION},
+    Part.GATES: {"feature_gate": _FEATURE_GATE},
+    Part.ADMISSION: {"enable_admission_plugins": _ADMISSION_PLUGINS},
+    Part.CONNECTION: CONNECTION_OPTIONS,
+}
+"""Each option's name in Python, which is that of its field, and what is typed."""
+
+_TITLES = {
+    Part.CLUSTER: "Cluster",
+    Part.NAMESPACE: "Cluster",
+    Part.ORPHANS: "Cluster",
+    Part.PROFILES: "Scheduler",
+    Part.RELEASE: "Scheduler",
+    Part.GATES: "Scheduler",
+    Part.ADMISSION: "Scheduler",
+    Part.CONNECTION: "Connection, as kubectl's",
+}
+TITLE_OF = {name: _TITLES[part] for part, options in _OPTIONS.items() for name in options}
+"""An option's name in Python to the title under which help shows it; a command's own options have none."""
+
+READS = (Part.CLUSTER, Part.CONNECTION)
+"""What a command takes that reads a cluster."""
+DECIDES = tuple(Part)
+"""What a command takes that says where pods go."""
+
+
+class Question(Struct, frozen=True, kw_only=True, dict=True):
+    """The options, as typed, and what they come to. Files are read once, a cluster as often as `read` is called."""
+
+    where: Connection = Connection()
+    snapshot: Sequence[str] = ()
+    namespace: str | None = None
+    ignore_orphans: bool = False
+    config: str | None = None
+    profile: str | None = None
+    kube_version: str | None = None
+    feature_gate: Sequence[str] = ()
+    enable_admission_plugins: Sequence[str] = ()
+
+    @property
+    def names_cluster(self) -> bool:
+        """Whether the command line says which cluster it is about."""
+        return bool(self.snapshot or self.where.given)
+
+    @cached_property
+    def gates(self) -> Mapping[str, bool]:
+        """Raises `ConfigError`."""
+        return feature_gates(self.feature_gate)
+
+    @cached_property
+    def configuration(self) -> Mapping[str, object] | None:
+        """Of --config; None for the release's default. Raises `InputError`."""
+        from kschedx.cli import named_profiles
+
+        return None if self.config is None else named_profiles.configuration(self.config)
+
+    @cached_property
+    def admission_plugins(self) -> tuple[str, ...]:
+        return tuple(name.strip() for names in self.enable_admission_plugins for name in names.split(","))
+
+    def read(self, *, keep: Slim | None = None, namespace: str = "") -> Reached:
+        """What --snapshot names, or the live cluster. Raises `InputError`.
+
+        `keep` and `namespace` are `loading.load_live`'s.
+        """
+        from kschedx.cli import connection
+
+        return connection.read_cluster(self.snapshot, self.where, namespace=namespace, keep=keep)
+
+    def read_to_decide(self) -> Reached:
+        """As `read`, with nodes to put pods on; wrong options are told before anything is read.
+
+        Raises `UndecidableError` where nodes or pods may not be listed.
+        """
+        from kschedx.cli import connection
+
+        _ = self.gates, self.configuration
+        return connection.read_cluster_to_decide(self.snapshot, self.where, check=not self.ignore_orphans)
+
+    def setup(self, snapshot: Snapshot) -> Setup:
+        """How the scheduler of this cluster is set up. Raises `ConfigError`."""
+        from kschedx.explain.setup import Setup
+
+        with self.placed():
+            return Setup.for_cluster(
+                snapshot,
+                config=self.configuration,
+                profile=self.profile,
+                kube_version=self.kube_version,
+                feature_gates=self.gates,
+                admission_plugins=self.admission_plugins,
+            )
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Errors about a field of the configuration get the name of its file."""
+        from kschedx.errors import ConfigError, Place
+
+        try:
+            yield
+        except ConfigError as error:
+            is_ours = error.place.field and not error.place.object
+            raise (error.at(Place(source=self.config or "")) if is_ours else error) from None
+
+
+def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """A command with the options of these groups, called with `question`: what they say."""
+    options = {name: hint for part in parts for name, hint in _OPTIONS[part].items()}
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def called(**values: Any) -> int:
+            typed = {name: value for name in options if (value := values.pop(name)) is not None}
+            of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
+            return command(**values, question=Question(where=Connection(**of_connection), **typed))
+
+        signature = inspect.signature(command, eval_str=True)
+        own = [parameter for name, parameter in signature.parameters.items() if name != "question"]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+            for name, hint in options.items()
+        ]
+        called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return called
+
+    return decorate
+
+
+def feature_gates(settings: Sequence[str]) -> dict[str, bool]:
+    """`NAME=true,OTHER=false` as kube-scheduler takes it. Raises `ConfigError`."""
+    from kschedx.errors import ConfigError
+
+    gates: dict[str, bool] = {}
+    for setting in settings:
+        for part in filter(None, (p.strip() for p in setting.split(","))):
+            name, equals, value = part.partition("=")
+            truth = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}.get(value.lower())
+            if not equals or truth is None:
+                raise ConfigError(f'--feature-gate: found "{part}", allowed is NAME=true or NAME=false')
+            gates[name.strip()] = truth
+    return gates

@@ -1,0 +1,96 @@
+"""How a scheduler is set up: its release, and the profiles of its configuration. Put together once for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.api.types import Pod
+from kschedx.errors import ConfigError, Place
+from kschedx.explain.notes import Note
+from kschedx.explain.which_release import NOTE, release_note, release_to_emulate
+from kschedx.framework.config import Profile
+from kschedx.framework.scheduler import Scheduler
+from kschedx.releases import Release, resolve
+from kschedx.schedulers import scheduler_of
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """A scheduler, and what the API server does to a manifest before the scheduler sees it."""
+
+    name: str = ""
+    """What it is called where several are compared."""
+    scheduler: Scheduler
+    """On `snapshot`."""
+    snapshot: Snapshot | None = None
+    """The cluster as it was loaded; None for an empty one."""
+    forced_profile: str | None = None
+    """The profile for every pod, whatever its `spec.schedulerName` says."""
+    admission_plugins: tuple[str, ...] = ()
+    """What the API server runs beyond its default ones."""
+    notes: tuple[Note, ...] = ()
+    """How the release was found out."""
+
+    @classmethod
+    def of(cls, name: str, config: Mapping[str, object] | None, release: Release) -> Setup:
+        """To be compared with another, on any cluster. Raises `ConfigError` for what kube-scheduler would refuse."""
+        return cls(name=name, scheduler=scheduler_of(config, release))
+
+    @classmethod
+    def for_cluster(
+        cls,
+        snapshot: Snapshot,
+        *,
+        config: Mapping[str, object] | None = None,
+        profile: str | None = None,
+        kube_version: str | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
+        admission_plugins: Sequence[str] = (),
+    ) -> Setup:
+        """In the release that is named, else the cluster's. Raises `ConfigError`."""
+        release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
+        found = release_note(snapshot, kube_version)
+        return cls(
+            scheduler=scheduler_of(config, release, snapshot),
+            snapshot=snapshot,
+            forced_profile=profile,
+            admission_plugins=tuple(admission_plugins),
+            notes=() if found is None else (Note(id=NOTE, text=found[0], facts=found[1]),),
+        )
+
+    def scheduler_on(self, snapshot: Snapshot) -> Scheduler:
+        """The scheduler on a cluster as it was loaded, or as it is after that."""
+        return self.scheduler if snapshot is self.snapshot else self.scheduler.on_cluster(snapshot)
+
+    @property
+    def release(self) -> Release:
+        return self.scheduler.release
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        return self.scheduler.config.profiles
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        return frozenset(profile.scheduler_name for profile in self.profiles)
+
+    def profile_of(self, pod: Pod) -> Profile:
+        """The profile that schedules a pod. Raises `ConfigError` where there is none."""
+        if self.forced_profile is not None:
+            return self.scheduler.config.profile_for(self.forced_profile)
+        try:
+            return self.scheduler.config.profile_for(pod.spec.scheduler_name)
+        except ConfigError as error:
+            raise error.at(Place(object=f"Pod {pod.key}", field="spec.schedulerName")) from None
+
+    def profile_compared(self, scheduler_name: str) -> Profile | None:
+        """The profile that one side of a comparison has for a pod's `spec.schedulerName`.
+
+        A configuration with a single profile stands for whatever the other side calls it: who compares two files wants
+        to know what the pods of one would do under the other.
+        """
+        named = (profile for profile in self.profiles if profile.scheduler_name == scheduler_name)
+        only = self.profiles[0] if len(self.profiles) == 1 else None
+        return next(named, only)
