@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -87,14 +88,14 @@ def run() -> int:
         # the reader has seen enough; keep Python from complaining about it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.SCHEDULABLE
-    except Exception as error:  # a defect: told in a line, with a way to the traceback
+    except Exception as error:  # noqa: BLE001 - a defect: told in a line, with a way to the traceback
         if getattr(error, "format_message", None) is not None:
             return _usage(error)
         if os.environ.get("KSCHEDX_DEBUG"):
-            raise
+            traceback.print_exc()
         return _fail(
             f"internal error: {type(error).__name__}: {error} (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)",
-            ExitCode.UNDECIDED,
+            ExitCode.INTERNAL,
         )
 
 

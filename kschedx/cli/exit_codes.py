@@ -12,3 +12,5 @@ class ExitCode(IntEnum):
     """Usage or input error."""
     UNDECIDED = 3
     """kschedx cannot decide, and says what it would need."""
+    INTERNAL = 70
+    """A defect of kschedx: no answer at all (EX_SOFTWARE of sysexits.h)."""

@@ -133,6 +133,8 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     short = [finding for finding in account.findings if isinstance(finding, InsufficientResource)]
     if not short or len(short) != len(account.findings):
         return ()
+    if any(finding.resource not in nodes.resources.index for finding in short):
+        return ()  # nobody in the cluster asks for it or offers it
     rows = nodes.pods_on(account.row)
     columns = [nodes.resources.index[finding.resource] for finding in short]
     held = nodes.requests.matrix[rows][:, columns]

@@ -257,3 +257,16 @@ def test_memory_that_does_not_suffice(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(loading, "read", read)
     ran = kschedx("why", "x", "-s", write(tmp_path, NODE))
     assert (ran.code, ran.err) == (2, "error: not enough memory for this input\n")
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_defect_of_kschedx_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debug: str) -> None:
+    def read(*_: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(loading, "read", read)
+    ran = kschedx("why", "x", "-s", write(tmp_path, NODE), env={"KSCHEDX_DEBUG": debug})
+    assert (ran.code, ran.out) == (70, "")
+    told = "error: internal error: KeyError: 'oops' (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)\n"
+    assert ran.err.endswith(told)
+    assert ("Traceback" in ran.err) == bool(debug)

@@ -198,3 +198,13 @@ def test_the_command_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, NODE))
     ran, here = process("why", *files), kschedx("why", *files)
     assert (ran.returncode, ran.stdout.decode(), ran.stderr.decode()) == (here.code, here.out, here.err)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "hugepages-1Gi"])
+@pytest.mark.parametrize("release", ["1.26", "1.33", "1.36"])
+def test_a_resource_that_no_node_has_is_held_by_nobody(tmp_path: Path, resource: str, release: str) -> None:
+    asked = changed(POD, "spec.containers.0.resources", {"limits": {resource: "1Gi", "memory": "1Gi"}})
+    files = write(tmp_path, asked, name="pod.yaml"), "-s", write(tmp_path, NODE)
+    ran = kschedx("why", *files, "--kube-version", release)
+    assert (ran.code, ran.err) == (1, "")
+    assert f"insufficient {resource}, short by 1" in ran.out
