@@ -25,6 +25,7 @@ from kschedx.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
@@ -37,6 +38,7 @@ from kschedx.plugins.resource_allocation import (
     scored_devices,
     scored_options,
     scored_request,
+    touches_through_requests,
 )
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -77,6 +79,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = args.scoring_strategy
         self._behaviour = handle.release.behaviour
+
+    def touches(self, pod: Pod) -> Touch:
+        return touches_through_requests(self.handle)
 
     # --- filter
 
