@@ -115,6 +115,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return pods + short if crowded[row] else short
 
         failed = np.column_stack([crowded, *(check.short for check in checks)])
+        if not failed.any():
+            return Verdicts.success(len(nodes))
         never = np.zeros(len(nodes), dtype=np.bool_)
         if self._behaviour.oversized_requests_are_unresolvable:
             never = np.any([never, *(check.never_fits for check in checks)], axis=0)

@@ -62,6 +62,12 @@ class Column(Generic[T]):
         """The column of some rows; values are shared."""
         return Column(self.codes[rows], self.values)
 
+    def with_row(self, value: T) -> Column[T]:
+        """The column with one more row."""
+        code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))
+        values = self.values if code < len(self.values) else [*self.values, value]
+        return Column(np.append(self.codes, code), values)
+
     def where(self, rule: Callable[[T], bool]) -> BoolArray:
         """(row,) whether `rule` holds, evaluated once for each value that occurs."""
         if len(self.codes) <= FEW:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
@@ -77,3 +78,24 @@ def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
         np.testing.assert_array_equal(pods.node, before)
         for other in asked:
             assert told(run.decide(other)) == told(anew(run, other)), case["name"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_node_more_and_back_again(family: str) -> None:
+    for case in recorded(family, 3):
+        snapshot = Snapshot.from_objects(case["objects"])
+        release = resolve(feature_gates=case.get("featureGates"))
+        run = Run(scheduler_of(case["config"], release, snapshot))
+        cluster = run.cluster
+        row = cluster.pods.rows[case["pod"]]
+        before = told(run.decide(row))
+        mark = cluster.mark()
+        for template in snapshot.cluster.nodes[:2]:
+            metadata = replace(template.metadata, name=f"more-{template.name}")
+            added = cluster.add_node(replace(template, metadata=metadata))
+            assert told(run.decide(row)) == told(anew(run, row)), case["name"]
+            fits = run.filter(row, np.array([added])).outcome.passed
+            if fits.any() and cluster.pods.node[row] < 0:
+                cluster.place(row, added)
+        cluster.revert(mark)
+        assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]

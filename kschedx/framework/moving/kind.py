@@ -30,8 +30,9 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.runtime import Framework, verdicts_of
 from kschedx.framework.schedule import nothing_fits
+from kschedx.framework.scheduler import Filtered
 from kschedx.framework.state import CycleState, NotPreparedError
-from kschedx.framework.status import Code, Verdicts
+from kschedx.framework.status import SUCCESS, Code, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, distinct
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
@@ -384,11 +385,16 @@ class Kind:
 
     # --- where no node is feasible
 
-    def _nothing_fits(self, pod: Pod) -> Decision:
-        framework = self._framework
-        everything = framework.nodes
-        rows = np.arange(len(everything)) if self._left is None else np.flatnonzero(self._left)
-        nodes = everything if self._left is None else everything.take(rows)
+    def filter(self, pod: Pod, rows: IntArray) -> Filtered | None:
+        """PreFilter, and Filter on some nodes, without findings and nominated pods."""
+        self._catch_up(pod)
+        if self._is_rare:
+            return None
+        rows = rows if self._left is None else rows[self._left[rows]]
+        return Filtered(status=SUCCESS, nodes=self._framework.nodes.take(rows), outcome=self._outcome(rows))
+
+    def _outcome(self, rows: IntArray) -> FilterOutcome:
+        """What Filter says on some nodes."""
         ran = [one for one in self._filters if one.runs]
         codes = np.zeros(len(rows), dtype=np.int64)
         first = np.full(len(rows), -1, dtype=np.int64)
@@ -397,9 +403,14 @@ class Kind:
             news = (codes == 0) & verdict.rejected
             codes[news] = verdict.codes[news]
             first[news] = number
-        outcome = FilterOutcome(
-            plugins=tuple(one.plugin.name for one in ran), verdicts=verdicts, codes=codes, plugin=first
-        )
+        names = tuple(one.plugin.name for one in ran)
+        return FilterOutcome(plugins=names, verdicts=verdicts, codes=codes, plugin=first)
+
+    def _nothing_fits(self, pod: Pod) -> Decision:
+        framework = self._framework
+        everything = framework.nodes
+        rows = np.arange(len(everything)) if self._left is None else np.flatnonzero(self._left)
+        nodes = everything if self._left is None else everything.take(rows)
         cycle = Cycle(
             pod=pod,
             snapshot=framework.snapshot,
@@ -409,4 +420,5 @@ class Kind:
             outcome=Outcome.UNSCHEDULABLE,
         )
         naming = tuple(name for name, result in self._pre_filtered.items() if result.nodes is not None)
+        outcome = self._outcome(rows)
         return Decision.of(nothing_fits(framework, self._state, pod, cycle, nodes, outcome, naming))

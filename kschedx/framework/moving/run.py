@@ -1,10 +1,17 @@
-"""A scheduler on a cluster that moves."""
+"""A scheduler on a cluster that moves.
+
+What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes (`add_node`),
+and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole decision about a pod that waits,
+`run.filter` is PreFilter and Filter on the nodes that are asked about. Both cost what has moved since a pod of that
+kind was looked at; a change of the nodes costs a first look again.
+"""
 
 from __future__ import annotations
 
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
-from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.framework.scheduler import Filtered, FrameworkScheduler, Scheduler, filtered_on
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -19,13 +26,19 @@ class Run:
         """The run begins with the scheduler's cluster, which stays as it is."""
         self._base = scheduler
         self.cluster = MovingCluster(scheduler.snapshot)
-        self._moving = scheduler.on(self.cluster.snapshot) if isinstance(scheduler, FrameworkScheduler) else None
+        self._follows = isinstance(scheduler, FrameworkScheduler)
+        self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
         self._kinds: dict[tuple[int, ...], Kind] = {}
 
     @property
     def scheduler(self) -> Scheduler:
         """The scheduler on the cluster as it stands."""
-        return self._base.on(self.cluster.frozen()) if self._moving is None else self._moving
+        if not self._follows:
+            return self._base.on(self.cluster.frozen())
+        if self._moving.snapshot is not self.cluster.snapshot:
+            self._moving = self._base.on(self.cluster.snapshot)
+            self._kinds.clear()
+        return self._moving
 
     @property
     def snapshot(self) -> Snapshot:
@@ -44,17 +57,31 @@ class Run:
         decision = None if kind is None else kind.decide(self.cluster.pods[row])
         return Decision.of(self.cycle(row)) if decision is None else decision
 
+    def filter(self, row: int, nodes: IntArray) -> Filtered:
+        """PreFilter, and Filter on some nodes, given by their rows in ascending order: the first plugin that rejects
+        each, with its reasons, and without nominated pods. The outcome has no findings: `cycle` tells them."""
+        kind = self._kind(row)
+        filtered = None if kind is None else kind.filter(self.cluster.pods[row], nodes)
+        if filtered is not None:
+            return filtered
+        scheduler = self.scheduler
+        assert isinstance(scheduler, FrameworkScheduler), "the schedulers before the framework have no PreFilter"
+        pod = self.cluster.pods[row]
+        framework = scheduler.framework(scheduler.config.profile_for(pod.spec.scheduler_name))
+        return filtered_on(framework, pod, nodes)
+
     def _kind(self, row: int) -> Kind | None:
         pods = self.cluster.pods
-        if self._moving is None or not is_a_kind(pods.specs[row]):
+        scheduler = self.scheduler
+        if not isinstance(scheduler, FrameworkScheduler) or not is_a_kind(pods.specs[row]):
             return None
         columns = (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses)
         key = tuple(int(column.codes[row]) for column in columns)
         kind = self._kinds.pop(key, None)
         if kind is None:
             pod = pods[row]
-            profile = self._moving.config.profile_for(pod.spec.scheduler_name)
-            kind = Kind(self._moving.framework(profile), pod, pods.steps)
+            profile = scheduler.config.profile_for(pod.spec.scheduler_name)
+            kind = Kind(scheduler.framework(profile), pod, pods.steps)
             if len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind

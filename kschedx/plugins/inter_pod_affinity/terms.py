@@ -100,6 +100,16 @@ class PodTerms(Struct, frozen=True, kw_only=True):
     preferred_affinity: tuple[AffinityTerm, ...] = ()
     preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
 
+    @property
+    def every(self) -> tuple[AffinityTerm, ...]:
+        """The terms of all four lists."""
+        return (
+            *self.required_affinity,
+            *self.required_anti_affinity,
+            *self.preferred_affinity,
+            *self.preferred_anti_affinity,
+        )
+
     @classmethod
     def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
         """Terms of the pod to be scheduled. Raises InputError with upstream's text for a selector that is wrong."""
