@@ -50,13 +50,16 @@ def explain(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     admission_plugins: Sequence[str] = (),
+    without_unknown_plugins: bool = False,
 ) -> Explanation:
     """Run one pod through the scheduler.
 
     `pod` is `namespace/name` of a pod in the snapshot, or a manifest; a pod that runs already is scheduled as if it did
     not. A manifest is defaulted and admitted as the API server would, which runs `admission_plugins` (PodNodeSelector,
     PodTolerationRestriction, ExtendedResourceToleration) beyond its default ones. `config` is a
-    KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. Raises
+    KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A plugin that it
+    names and kschedx does not have is left out: it makes what would fit `Undecided`, unless `without_unknown_plugins`
+    says that it rejects nothing. Raises
     `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to guess.
     """
     from kschedx.answer.run import explain_pod
@@ -68,6 +71,7 @@ def explain(
         kube_version=kube_version,
         feature_gates=feature_gates,
         admission_plugins=admission_plugins,
+        without_unknown_plugins=without_unknown_plugins,
     )
 
 

@@ -81,3 +81,15 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     known = sorted(set(candidates))
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f'did you mean "{close[0]}"?' if close else ""
+
+
+def is_a_letter_away(name: str, other: str) -> bool:
+    """Whether a letter was left out, added or mistaken, or its case."""
+    if name.casefold() == other.casefold():
+        return True
+    shorter, longer = sorted((name, other), key=len)
+    if len(longer) - len(shorter) > 1:
+        return False
+    same = next((i for i, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
+    rest = shorter[same + 1 :] if len(shorter) == len(longer) else shorter[same:]
+    return rest == longer[same + 1 :]

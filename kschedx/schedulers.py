@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kschedx.framework.registry import third_party_points
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
 from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
@@ -38,7 +37,7 @@ def expanded_configuration(config: Configuration | None, release: Release) -> Ex
     """
     from kschedx.framework.config.origins import expanded
 
-    return expanded(config, release, third_party_points()) if release.has_framework else None
+    return expanded(config, release) if release.has_framework else None
 
 
 def advice_on(config: Configuration | None, release: Release) -> tuple[Advice, ...]:
@@ -46,6 +45,6 @@ def advice_on(config: Configuration | None, release: Release) -> tuple[Advice, .
     from kschedx.framework.config.advice import advice
 
     if release.has_framework:
-        return advice(config, release, third_party_points())
+        return advice(config, release)
     scheduler_of(config, release)
     return ()

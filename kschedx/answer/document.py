@@ -41,6 +41,7 @@ def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
             },
         },
         "outcome": cycle.outcome.value,
+        **({"unheard": [one.to_dict() for one in cycle.unheard]} if cycle.unheard else {}),
         "bestNodes": [names[row] for row in cycle.best],
         "message": cycle.message,
         "preEnqueue": [_step(status) for status in cycle.pre_enqueue],

@@ -22,6 +22,7 @@ def explain_pod(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     admission_plugins: Sequence[str] = (),
+    without_unknown_plugins: bool = False,
 ) -> Explanation:
     """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
 
@@ -35,6 +36,7 @@ def explain_pod(
         kube_version=kube_version,
         feature_gates=feature_gates,
         admission_plugins=admission_plugins,
+        without_unknown_plugins=without_unknown_plugins,
     )
     subject = stored(snapshot, pod) if isinstance(pod, str | Pod) else admitted(snapshot, pod, setup)
     return explain(subject, setup)

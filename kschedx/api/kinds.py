@@ -168,8 +168,7 @@ _ROWS = (
     ),
     Kind(
         name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
-        is_optional=True, record=devices.ResourceClaimTemplate, read_by=_CLAIMED,
-        leaves="what a new pod's claims ask for",
+        is_optional=True, record=devices.ResourceClaimTemplate,
     ),
     Kind(
         name="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,

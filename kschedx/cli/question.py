@@ -88,6 +88,13 @@ _PROFILE = Annotated[
         autocompletion=completion.scheduler_names,
     ),
 ]
+_WITHOUT_UNKNOWN_PLUGINS = Annotated[
+    bool | None,
+    typer.Option(
+        "--without-unknown-plugins",
+        help="Answer as if the plugins that the configuration names and kschedx does not have rejected nothing.",
+    ),
+]
 _KUBE_VERSION = Annotated[
     str | None,
     typer.Option(
@@ -119,7 +126,11 @@ _OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {"snapshot": _SNAPSHOT},
     Part.NAMESPACE: {"namespace": _NAMESPACE},
     Part.ORPHANS: {"ignore_orphans": _IGNORE_ORPHANS},
-    Part.PROFILES: {"config": _CONFIG, "profile": _PROFILE},
+    Part.PROFILES: {
+        "config": _CONFIG,
+        "profile": _PROFILE,
+        "without_unknown_plugins": _WITHOUT_UNKNOWN_PLUGINS,
+    },
     Part.RELEASE: {"kube_version": _KUBE_VERSION},
     Part.GATES: {"feature_gate": _FEATURE_GATE},
     Part.ADMISSION: {"enable_admission_plugins": _ADMISSION_PLUGINS},
@@ -155,6 +166,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     ignore_orphans: bool = False
     config: str | None = None
     profile: str | None = None
+    without_unknown_plugins: bool = False
     kube_version: str | None = None
     feature_gate: Sequence[str] = ()
     enable_admission_plugins: Sequence[str] = ()
@@ -211,6 +223,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
                 kube_version=self.kube_version,
                 feature_gates=self.gates,
                 admission_plugins=self.admission_plugins,
+                without_unknown_plugins=self.without_unknown_plugins,
             )
 
     @contextmanager

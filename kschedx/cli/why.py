@@ -8,7 +8,7 @@ import typer
 from msgspec import Struct
 
 from kschedx.cli import completion
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.exit_codes import exit_code_of
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import DECIDES, Question, asks
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.cli.target import Written
     from kschedx.explain.setup import Setup
-    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
@@ -100,8 +99,8 @@ def why(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows everything; json and yaml the whole document.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -160,7 +159,7 @@ def _one(question: Question, wanted: Wanted, reached: Reached, setup: Setup, int
     write(_report(explanation, shown, all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
-    return ExitCode.SCHEDULABLE if explanation.outcome == "Scheduled" else ExitCode.UNSCHEDULABLE
+    return exit_code_of(explanation.outcome)
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
@@ -201,15 +200,9 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], *, all_nodes: bool
 
         print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
 
-    def page() -> Page:
-        from kschedx.render.page.explanation import page_of
-
-        return page_of(explanation)
-
     return Report(
         screen=screen,
         document=explanation.to_dict,
-        page=page,
         names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
     )
 

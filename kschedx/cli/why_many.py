@@ -25,13 +25,21 @@ class Asked:
 
     def look(self, row: int) -> tuple[Answer, Explanation | None]:
         """One pod in short, and its whole story; what cannot be decided is an answer too."""
+        from kschedx.render.unheard import could_reject
+
         pods = self.snapshot.pods
         key, priority = pods.key(row), int(pods.priorities[row])
         try:
             found = self._explain(pods[row])
         except (UndecidableError, ConfigError) as error:
             return Answer(pod=key, priority=priority, outcome=None, message=str(error)), None
-        message = "" if found.outcome is Outcome.GATED else found.message
+        match found.outcome:
+            case Outcome.GATED:
+                message = ""
+            case Outcome.UNDECIDED:
+                message = could_reject(found.cycle.unheard)
+            case _:
+                message = found.message
         answer = Answer(pod=key, priority=priority, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
         return answer, found
 
@@ -78,7 +86,7 @@ class Asked:
     @property
     def exit_code(self) -> ExitCode:
         """0 where every pod can be scheduled, 3 where one cannot be decided, else 1."""
-        if any(answer.outcome is None for answer in self.answers):
+        if any(answer.outcome in (None, Outcome.UNDECIDED) for answer in self.answers):
             return ExitCode.UNDECIDED
         fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
         return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -11,6 +11,7 @@ from kschedx.explain.missing import missing_notes
 from kschedx.explain.recorded import differences, recorded
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.unheard import Kind, Stake, open_stake
 from kschedx.snapshot.events import FailedScheduling
 
 MIN_FEASIBLE_NODES = 100
@@ -69,8 +70,35 @@ def _recorded_note(theirs: FailedScheduling, differs: Sequence[str]) -> Note:
     )
 
 
+def _unknown_plugins(cycle: Cycle) -> Iterator[Note]:
+    """The plugins that were left out, named once, with what the answer is worth without them."""
+    left_out = [one for one in cycle.unheard if one.kind is Kind.PLUGIN]
+    if not left_out:
+        return
+    could = {
+        Stake.FIT: ", which could reject the pod",
+        Stake.NODE: ", which could prefer another node",
+        Stake.NOTHING: "",
+    }
+    stands = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
+    named = ", ".join(
+        f"{one.name} ({', '.join(one.where)})" + ("" if stands or one.is_waived else could[one.stake])
+        for one in left_out
+    )
+    if stands:
+        worth = ": the answer stands whatever they would say"
+    elif all(one.is_waived for one in left_out):
+        worth = ", as you asked"
+    elif open_stake(left_out) is Stake.FIT:
+        worth = " (--without-unknown-plugins: answer as if none of them rejected it)"
+    else:
+        worth = ""
+    text = f"plugins that kschedx does not have were left out{worth}: {named}"
+    yield Note(id="unknown-plugin", text=text, facts={"plugins": [one.name for one in left_out]})
+
+
 def _notes(cycle: Cycle) -> list[Note]:
-    found: list[Note] = []
+    found: list[Note] = [*_unknown_plugins(cycle)]
     theirs = recorded(cycle.snapshot, cycle.pod)
     if theirs is not None:
         found.append(_recorded_note(theirs, differences(theirs, cycle.message)))

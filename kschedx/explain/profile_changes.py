@@ -101,7 +101,7 @@ def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
             before=_percentage(first),
             after=_percentage(second),
         )
-    for point in dict.fromkeys((*POINTS, *first.points, *second.points)):
+    for point in dict.fromkeys((*POINTS, *first.enabled, *second.enabled)):
         yield from _point(name, point, first, second)
     for plugin in sorted({*first.args, *second.args}):
         yield from _args(name, plugin, first.args.get(plugin), second.args.get(plugin))
@@ -112,7 +112,7 @@ def _percentage(profile: Profile) -> str:
 
 
 def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[Change]:
-    first, second = before.points.get(point, ()), after.points.get(point, ())
+    first, second = before.enabled.get(point, ()), after.enabled.get(point, ())
     for plugin in dict.fromkeys((*first, *second)):
         sides = [_entry(point, plugin, profile) for profile in (before, after)]
         if "" in sides:
@@ -131,7 +131,7 @@ def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[C
 
 
 def _entry(point: str, plugin: str, profile: Profile) -> str:
-    if plugin not in profile.points.get(point, ()):
+    if plugin not in profile.enabled.get(point, ()):
         return ""
     return f"weight {profile.weights[plugin]}" if point in WEIGHED else "enabled"
 

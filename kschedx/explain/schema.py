@@ -40,6 +40,10 @@ _STATUS: Mapping[str, Json] = {
 }
 _STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **_STATUS}
 _VERDICT = _object({"code": {"enum": list(CODES)}, "plugin": _nullable({"type": "string"}), "reasons": _STRINGS})
+_UNHEARD = _object(
+    {"where": _STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
+    optional={"plugin": {"type": "string"}, "extender": {"type": "string"}, "waived": {"const": True}},
+)
 _TARGET = _object(
     {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "name": {"type": "string"}},
     optional={"namespace": {"type": "string"}},
@@ -94,7 +98,7 @@ SCHEMA: Json = {
                     ),
                 }
             ),
-            "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error"]},
+            "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
             "bestNodes": _STRINGS,
             "message": {"type": "string"},
             "preEnqueue": {"type": "array", "items": _object(_STEP)},
@@ -157,6 +161,7 @@ SCHEMA: Json = {
                 "items": _object({"id": {"type": "string"}, "text": {"type": "string"}}, closed=False),
             },
         },
+        optional={"unheard": {"type": "array", "items": _UNHEARD}},
         closed=False,
     ),
 }

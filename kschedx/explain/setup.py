@@ -48,12 +48,14 @@ class Setup(Struct, frozen=True, kw_only=True):
         kube_version: str | None = None,
         feature_gates: Mapping[str, bool] | None = None,
         admission_plugins: Sequence[str] = (),
+        without_unknown_plugins: bool = False,
     ) -> Setup:
         """In the release that is named, else the cluster's. Raises `ConfigError`."""
         release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
         found = release_note(snapshot, kube_version)
+        scheduler = scheduler_of(config, release, snapshot)
         return cls(
-            scheduler=scheduler_of(config, release, snapshot),
+            scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler,
             snapshot=snapshot,
             forced_profile=profile,
             admission_plugins=tuple(admission_plugins),

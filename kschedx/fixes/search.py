@@ -15,6 +15,7 @@ from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
 from kschedx.fixes.trial import Result, attempt
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.framework.unheard import Stake, open_stake
 
 MOST_PLACES = 16
 """Groups of nodes in which a fix is looked for, the nearest first."""
@@ -29,9 +30,12 @@ MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
 
 
+NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
+
+
 def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried."""
-    if cycle.outcome is Outcome.SCHEDULED or cycle.outcome is Outcome.ERROR or not len(scheduler.nodes):
+    if cycle.outcome in NOTHING_TO_FIX or not len(scheduler.nodes):
         return ()
     base = Proposal(pod=cycle.pod)
     if cycle.outcome is Outcome.GATED:
@@ -155,9 +159,10 @@ def _partial(tried: Sequence[tuple[Proposal, Result]], cycle: Cycle) -> Iterator
 
 
 def _fix(proposal: Proposal, result: Result, cycle: Cycle) -> Fix:
+    is_certain = bool(result.feasible) and open_stake(cycle.unheard) is not Stake.FIT
     return Fix(
         title=proposal.title,
-        certainty=Certainty.VERIFIED if result.feasible else Certainty.PARTIAL,
+        certainty=Certainty.VERIFIED if is_certain else Certainty.PARTIAL,
         changes=tuple(proposal.changes(cycle.pod, cycle.snapshot)),
         feasible_nodes=result.feasible,
     )

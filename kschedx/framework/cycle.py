@@ -11,6 +11,7 @@ from kschedx.api.types import Pod
 from kschedx.framework.config import Profile
 from kschedx.framework.interface import FilterOutcome, PostFilterResult
 from kschedx.framework.status import Status
+from kschedx.framework.unheard import Unheard
 from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -22,6 +23,8 @@ class Outcome(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     GATED = "Gated"
     ERROR = "Error"
+    UNDECIDED = "Undecided"
+    """All who were asked let the pod through, and somebody else could still reject it (`Cycle.unheard`)."""
 
 
 class PreFilterStep(Struct, frozen=True, kw_only=True):
@@ -73,6 +76,8 @@ class Cycle(Struct, frozen=True, kw_only=True):
     post_filter: PostFilterResult | None = None
     dry_steps: tuple[tuple[str, Status], ...] = ()
     """Extension point and status of the steps after the choice of a node, where it is not a matter of chance."""
+    unheard: tuple[Unheard, ...] = ()
+    """Who takes part and was not asked. Rejections stand without them, since nobody can lift another's."""
 
     @property
     def choice(self) -> tuple[int, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kschedx.errors import ConfigError, nearest
+from kschedx.errors import ConfigError, is_a_letter_away, nearest
 from kschedx.framework import interface
 from kschedx.framework.interface import Plugin
 from kschedx.releases.plugins import PLUGINS, Row
@@ -77,9 +77,24 @@ def _loaded(point: EntryPoint) -> object:
         raise ConfigError(text, hint=f"it is registered as {point.value}") from error
 
 
-def third_party_points() -> Mapping[str, frozenset[str]]:
-    """Plugins of other packages to the extension points that they implement. Raises `ConfigError`."""
-    return {name: points_of(plugin_class(name)) for name in third_party()}
+def points_of_others(names: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """The extension points of those of these plugins that a package registers. Raises `ConfigError` for what cannot be
+    imported; what nobody names is not even tried."""
+    return {name: points_of(plugin_class(name)) for name in sorted(names) if name in third_party()} if names else {}
+
+
+def misnamed(name: str) -> str:
+    """Why a name that a release does not have can be no plugin of another project; empty where it may be one.
+
+    It is Kubernetes' own in another release, or a letter away from one.
+    """
+    for row in PLUGINS:
+        if row.name == name:
+            first, _, last = row.releases.partition("..")
+            when = f"from {first} to {last}" if first and last else f"since {first}" if first else f"up to {last}"
+            return f"Kubernetes has it {when}"
+    near = next((row.name for row in PLUGINS if is_a_letter_away(name, row.name)), None)
+    return f'did you mean "{near}"?' if near else ""
 
 
 def points_of(plugin: type[Plugin]) -> frozenset[str]:

@@ -17,6 +17,7 @@ from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
+from kschedx.framework.unheard import Stake, open_stake, unknown_plugins
 from kschedx.snapshot.nodes import NodeTable
 
 NO_NODES = "no nodes available to schedule pods"
@@ -32,13 +33,18 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
         all_nodes=framework.nodes,
         outcome=Outcome.UNSCHEDULABLE,
         pre_enqueue=framework.run_pre_enqueue(pod),
+        unheard=tuple(unknown_plugins(framework.profile, framework.config)),
     )
     if not len(framework.nodes):
         return replace(cycle, message=NO_NODES)
     cycle = _schedule(framework, pod, cycle)
     # kube-scheduler never looks at a gated pod; what would follow is told all the same, an internal error first of all
     gated = any(not status.is_success for status in cycle.pre_enqueue)
-    return replace(cycle, outcome=Outcome.GATED) if gated and cycle.outcome is not Outcome.ERROR else cycle
+    if gated and cycle.outcome is not Outcome.ERROR:
+        return replace(cycle, outcome=Outcome.GATED)
+    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.FIT:
+        return replace(cycle, outcome=Outcome.UNDECIDED)
+    return cycle
 
 
 def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
@@ -74,22 +80,6 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
     if outcome.passed.any():
         return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
 
-    return nothing_fits(framework, state, pod, cycle, nodes, outcome, naming)
-
-
-def nothing_fits(
-    framework: Framework,
-    state: CycleState,
-    pod: Pod,
-    cycle: Cycle,
-    nodes: NodeTable,
-    outcome: FilterOutcome,
-    naming: tuple[str, ...],
-) -> Cycle:
-    """The rest of a cycle in which Filter leaves no node: PostFilter and the event's text.
-
-    `naming` are the plugins that named the nodes to look at.
-    """
     nodes, outcome = _diagnosed(framework, state, pod, nodes, outcome)
     reasons = _histogram(outcome)
     named = sorted({*naming, *_rejector_of_nominated(pod, nodes, outcome)})

@@ -10,18 +10,17 @@ from typing import Protocol, Self
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.types import Pod
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import FilterOutcome
-from kschedx.framework.registry import third_party_points
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Status
 from kschedx.releases import Release
-from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -66,6 +65,10 @@ class Scheduler(Protocol):
         """The same scheduler on a change of its own `snapshot`."""
         ...
 
+    def without_unknown_plugins(self) -> Self:
+        """The same scheduler, as if plugins that kschedx does not have decided nothing: whoever asks answers for it."""
+        ...
+
     def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
         """PreFilter and Filter. `profile` is by default the one that the pod names; ConfigError where none has it."""
         ...
@@ -92,8 +95,10 @@ class FrameworkScheduler:
     @classmethod
     def of(cls, config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> Self:
         """With a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default. Raises `ConfigError`."""
-        extra = third_party_points() if config else None
-        return cls(load_profiles(config, release, extra_plugins=extra), release, snapshot)
+        return cls(load_profiles(config, release), release, snapshot)
+
+    def without_unknown_plugins(self) -> Self:
+        return type(self)(replace(self.config, without_unknown_plugins=True), self.release, self.snapshot)
 
     def on_cluster(self, snapshot: Snapshot) -> Self:
         return type(self)(self.config, self.release, snapshot)
@@ -114,18 +119,6 @@ class FrameworkScheduler:
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         return schedule(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
-
-
-def filtered_on(framework: Framework, pod: Pod, rows: IntArray) -> Filtered:
-    """PreFilter, and Filter on some nodes, given by their rows. Nominated pods do not count."""
-    state = CycleState()
-    _, status, names, _ = framework.run_pre_filter(state, pod)
-    if not status.is_success:
-        rows = rows[:0]
-    nodes = framework.nodes.take(rows)
-    if names is not None:
-        nodes = nodes.only(names)
-    return Filtered(status=status, nodes=nodes, outcome=framework.run_filters(state, pod, nodes))
 
 
 def filtered(framework: Framework, pod: Pod) -> Filtered:

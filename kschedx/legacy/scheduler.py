@@ -54,6 +54,10 @@ class PredicateScheduler:
     def on(self, snapshot: Snapshot) -> Self:
         return type(self)(self.policy, self.era, self.release, snapshot)
 
+    def without_unknown_plugins(self) -> Self:
+        """Itself: a Policy names nothing that is unknown."""
+        return self
+
     def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
         self._check(pod, profile)
         return filtered(self._runner, stored_pod(pod, self.era.schema))
@@ -70,14 +74,16 @@ class PredicateScheduler:
 
 def _profile(policy: Policy, era: Era) -> Profile:
     """The configuration as the document shows it."""
+    points = {
+        "predicates": tuple(policy.predicates),
+        "predicatesNeverRun": policy.never_run,
+        "priorities": tuple(policy.priorities),
+    }
     return Profile(
         scheduler_name=DEFAULT_SCHEDULER_NAME,
         percentage_of_nodes_to_score=era.percentage_of_nodes_to_score,
-        points={
-            "predicates": tuple(policy.predicates),
-            "predicatesNeverRun": policy.never_run,
-            "priorities": tuple(policy.priorities),
-        },
+        points=points,
+        enabled=points,
         weights=policy.weights,
         args={},
     )

@@ -18,7 +18,7 @@ LABEL = 10
 """Columns of a fact's label, the gap after it included."""
 SEPARATOR = " · "
 
-BOLD, DIM, GOOD, BAD = "bold", "dim", "green", "bold red"
+BOLD, DIM, GOOD, BAD, OPEN = "bold", "dim", "green", "bold red", "yellow"
 _MARKS = {"✓": GOOD, "✗": BAD}
 
 

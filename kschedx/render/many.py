@@ -10,7 +10,7 @@ from rich.text import Text
 from kschedx.explain.many import Answer, Group, counts, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, line, paragraph
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.units import count, listed
 
 MOST_LINES = 40
@@ -52,7 +52,7 @@ def _sentence(answers: Sequence[Answer]) -> str:
                 parts.append(f"{number:,} held back by gates")
             case Outcome.ERROR:
                 parts.append(f"{number:,} end in an internal error of kube-scheduler")
-            case None:
+            case None | Outcome.UNDECIDED:
                 parts.append(f"{number:,} cannot be decided")
             case _:
                 assert_never(outcome)
@@ -62,7 +62,7 @@ def _sentence(answers: Sequence[Answer]) -> str:
 def _block(group: Group, width: int, *, wide: bool) -> list[Text]:
     first = group.first
     good = first.outcome is Outcome.SCHEDULED
-    mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
+    mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome is Outcome.UNDECIDED else ("✗ ", BAD)
     names = [
         f"{answer.pod} (priority {answer.priority:,})" if answer.priority else answer.pod for answer in group.answers
     ]
@@ -88,7 +88,7 @@ def _title(answer: Answer) -> str:
             return "can be scheduled"
         case Outcome.GATED:
             return "held back by scheduling gates"
-        case Outcome.UNSCHEDULABLE | Outcome.ERROR | None:
+        case Outcome.UNSCHEDULABLE | Outcome.ERROR | Outcome.UNDECIDED | None:
             return answer.message or "cannot be scheduled"
         case _:
             assert_never(answer.outcome)

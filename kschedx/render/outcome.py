@@ -9,8 +9,10 @@ from rich.text import Text
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.render.layout import BAD, BOLD, DIM, GOOD, paragraph
+from kschedx.framework.unheard import Stake, open_stake
+from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, paragraph
 from kschedx.render.scores import decision
+from kschedx.render.unheard import could_prefer, could_reject
 from kschedx.render.units import count, listed
 
 SHOWN = 4
@@ -21,10 +23,14 @@ def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> 
     cycle = diagnosis.cycle
     mark, style = ("✓ ", GOOD) if cycle.outcome is Outcome.SCHEDULED else ("✗ ", BAD)
     if cycle.outcome is Outcome.GATED:
-        mark, style = "‖ ", "yellow"
+        mark, style = "‖ ", OPEN
+    if cycle.outcome is Outcome.UNDECIDED:
+        mark, style = "? ", OPEN
     lines = paragraph(sentence(diagnosis, ranking), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
+    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE:
+        lines += paragraph(could_prefer(cycle.unheard), width, first="  ")
     if cycle.message:
         lines += paragraph(f"kube-scheduler: {cycle.message}", width, first="  ", style=DIM)
     return lines
@@ -45,6 +51,8 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
             held = f"held back by scheduling {noun} {listed(gates, SHOWN)}" if gates else _held(diagnosis)
             then = f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
             return f"{key} is gated, {held}; without that {then}"
+        case Outcome.UNDECIDED:
+            return f"{key} is undecided: {could_reject(cycle.unheard)}; otherwise it {_goes(cycle, ranking)}"
         case Outcome.ERROR:
             return f"{key}: kube-scheduler fails with an internal error, so there is no decision"
         case _:

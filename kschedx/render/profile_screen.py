@@ -13,7 +13,7 @@ from kschedx.framework.config.written import flat
 from kschedx.releases import POINTS
 from kschedx.render import terminal
 from kschedx.render.layout import BLANK, BOLD, DIM, columns, ended, paragraph, text
-from kschedx.render.units import count
+from kschedx.render.units import count, listed
 
 LONGEST_VALUE = 40
 
@@ -53,12 +53,18 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
         lines.append(text(f"  percentageOfNodesToScore  {f'{share}%' if share else 'by cluster size'}"))
         rows = [["point", "plugin", "weight", "from"]]
         for point in POINTS:
-            for number, plugin in enumerate(profile.points[point]):
+            for number, plugin in enumerate(profile.enabled[point]):
                 where = f"{path}.plugins.{point}.enabled[{number}]"
                 weight = str(profile.weights[plugin]) if point == "score" else ""
                 source = _short(_sources(expanded.origins, where), path)
                 rows.append([point if number == 0 else "", plugin, weight, source])
         lines += [BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
+        unknown = [f"{name} ({', '.join(where)})" for name, where in profile.unknown.items()]
+        if unknown:
+            told = (
+                f"kschedx does not have {'it' if len(unknown) == 1 else 'them'}, and leaves out: {', '.join(unknown)}"
+            )
+            lines += [BLANK, *paragraph(told, width, first="  ", indent=2)]
         arguments = [["arguments", "", "", "from"]]
         for number, (plugin, plain) in enumerate(expanded.arguments[index].items()):
             for position, (field, value) in enumerate(flat(plain)):
@@ -90,7 +96,9 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
     """What a check found; the configuration itself is valid."""
     out = terminal.console()
     told = count(len(found), "thing") + " to look at" if found else "nothing to remark"
-    lines = paragraph(f"{name}: kube-scheduler {version} accepts it, {told}", out.width)
+    needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
+    built = f" if it is built with {listed(needed, len(needed), conjunction='and')}" if needed else ""
+    lines = paragraph(f"{name}: kube-scheduler {version} accepts it{built}, {told}", out.width)
     for advice in found:
         lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
     if found:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from kschedx.errors import nearest
+from kschedx.errors import is_a_letter_away
 from kschedx.framework.args import MOST_ALLOCATED, SYSTEM_DEFAULTING, NodeResourcesFitArgs, PodTopologySpreadArgs
 from kschedx.framework.config.document import PluginSet, ProfileDocument
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
-from kschedx.framework.config.loading import decode_document, load_profiles
+from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.framework.config.profile import Profile
 from kschedx.releases import Release
 
@@ -34,6 +34,8 @@ class Advice(Struct, frozen=True, kw_only=True):
     id: str
     path: str
     text: str
+    needs: str = ""
+    """A plugin without which no kube-scheduler accepts the configuration."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -54,10 +56,10 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 def advice(
-    config: Mapping[str, object] | None, release: Release, extra_plugins: PluginPoints | None = None
+    config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None
 ) -> tuple[Advice, ...]:
     """In the order of the rules, profile by profile. Raises `ConfigError` for what kube-scheduler would refuse."""
-    scheduler = load_profiles(config, release, extra_plugins)
+    scheduler = load_profiles(config, release, others)
     document = decode_document(config, release)
     found: list[Advice] = []
     for index, profile in enumerate(scheduler.profiles):
@@ -69,7 +71,7 @@ def advice(
             merged=merge_plugins(written.plugins, document.api_version, release, f"{path}.plugins"),
             profile=profile,
             default=load_profiles(None, release).profiles[0],
-            implements={**release.plugin_points, **(extra_plugins or {})},
+            implements=plugin_points(document, release, others),
         )
         for rule in _RULES:
             found += rule(subject)
@@ -77,17 +79,29 @@ def advice(
 
 
 def _unknown_names(subject: Subject) -> Iterator[Advice]:
-    """Names that kube-scheduler never looks up: what is disabled, and whose arguments are given."""
+    """Plugins of other projects, once each, and names that kube-scheduler never looks up: what is disabled, and whose
+    arguments are given."""
+    enabled = subject.profile.unknown
+    told: set[str] = set()
     for _, plugins, path in subject.sets():
+        for number, plugin in enumerate(plugins.enabled):
+            if plugin.name in enabled and plugin.name not in told:
+                told.add(plugin.name)
+                yield Advice(
+                    id="unknown-plugin",
+                    path=f"{path}.enabled[{number}].name",
+                    text=f"{plugin.name} is no plugin of Kubernetes nor of an installed package: kschedx leaves it out",
+                    needs=plugin.name,
+                )
         for number, plugin in enumerate(plugins.disabled):
-            if plugin.name not in subject.implements and plugin.name != "*":
+            if plugin.name not in (*subject.implements, *enabled, "*"):
                 yield Advice(
                     id="unknown-plugin",
                     path=f"{path}.disabled[{number}].name",
                     text=_unknown(plugin.name, "so nothing is disabled", subject),
                 )
     for number, config in enumerate(subject.document.plugin_config):
-        if config.name not in subject.implements:
+        if config.name not in subject.implements and config.name not in enabled:
             yield Advice(
                 id="unknown-plugin",
                 path=f"{subject.path}.pluginConfig[{number}].name",
@@ -96,8 +110,8 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
 
 
 def _unknown(name: str, then: str, subject: Subject) -> str:
-    hint = nearest(name, subject.implements)
-    return f'there is no plugin "{name}", {then}' + (f" ({hint})" if hint else "")
+    hint = next((f' (did you mean "{one}"?)' for one in subject.implements if is_a_letter_away(name, one)), "")
+    return f'there is no plugin "{name}", {then}{hint}'
 
 
 def _nothing_to_disable(subject: Subject) -> Iterator[Advice]:

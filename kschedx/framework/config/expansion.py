@@ -7,12 +7,12 @@ expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from kschedx.framework.config.document import Plugins, PluginSet
-from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
+from kschedx.framework.config.refusals import refuse, shown
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 
 PluginPoints = Mapping[str, frozenset[str]]
@@ -85,21 +85,42 @@ class Expansion(Struct, frozen=True, kw_only=True):
 
     points: Mapping[str, tuple[str, ...]]
     weights: Mapping[str, int]
+    unknown: Mapping[str, tuple[str, ...]]
+    """Those of them of which nothing is known, and others, to where they are enabled: points, or `multiPoint`."""
+    queue_sort: str
+    """The one plugin that sorts the queue, known or not; empty where it is one that multiPoint brings unseen."""
 
 
-def expand(merged: Mapping[str, MergedSet], implements: PluginPoints, scheduler_name: str, path: str) -> Expansion:
-    """ConfigError where kube-scheduler would not start. `path` is that of the profile."""
+def expand(
+    merged: Mapping[str, MergedSet],
+    implements: PluginPoints,
+    scheduler_name: str,
+    path: str,
+    refused: Callable[[str], str],
+) -> Expansion:
+    """ConfigError where no kube-scheduler would start, whatever plugins it has. `path` is that of the profile.
+
+    A plugin that `implements` lacks may be one of another project, so it takes part in whatever it is named at, unless
+    `refused` says that no project calls its plugin so.
+    """
+    unknown = _unknown(merged, implements)
+    for point in (*_ORDER_OF_CHECKS, "multiPoint"):
+        for entry in merged[point].enabled:
+            if entry.name in unknown and (hint := refused(entry.name)):
+                kind = "plugin" if point == "multiPoint" else _interface(point)
+                raise refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
+    implements = {**implements, **{name: frozenset(points) for name, points in unknown.items()}}
     multi_point = merged["multiPoint"].enabled
     for point in _ORDER_OF_CHECKS:
         _check_point(point, merged[point].enabled, implements)
-    for entry in multi_point:
-        _check_exists("plugin", entry, implements)
     points = {point: _expand_point(point, merged[point], multi_point, implements) for point in _ORDER_OF_CHECKS}
+    unseen = any("multiPoint" in where for where in unknown.values())
     profile = f"for profile with scheduler name {shown(scheduler_name)}"
-    if len(points["queueSort"]) != 1:
-        found = len(points["queueSort"])
+    sorting = points["queueSort"]
+    if len(sorting) != 1 and not (unseen and not sorting):
+        found = len(sorting)
         raise refuse(f"{path}.plugins.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
-    if not points["bind"]:
+    if not points["bind"] and not unseen:
         raise refuse(f"{path}.plugins.bind", f"at least one bind plugin is needed {profile}")
     if len(points["placementGenerate"]) > 1:
         raise refuse(f"{path}.plugins.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
@@ -107,7 +128,22 @@ def expand(merged: Mapping[str, MergedSet], implements: PluginPoints, scheduler_
     for entry in (*merged["score"].enabled, *multi_point):
         if "score" in implements[entry.name]:
             weights.setdefault(entry.name, entry.weight or 1)
-    return Expansion(points={point: points[point] for point in POINTS}, weights=weights)
+    return Expansion(
+        points={point: points[point] for point in POINTS},
+        weights=weights,
+        unknown=unknown,
+        queue_sort="".join(sorting),
+    )
+
+
+def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[str, tuple[str, ...]]:
+    """The enabled plugins of which nothing is known, to where they are enabled."""
+    found: dict[str, tuple[str, ...]] = {}
+    for point in ("multiPoint", *POINTS, *PLACEMENT_POINTS):
+        for entry in merged[point].enabled:
+            if entry.name not in implements:
+                found[entry.name] = (*found.get(entry.name, ()), point)
+    return found
 
 
 def _expand_point(
@@ -134,22 +170,14 @@ def _expand_point(
 
 def _check_point(point: str, enabled: Iterable[Entry], implements: PluginPoints) -> None:
     kind = _interface(point)
-    candidates = {plugin: points for plugin, points in implements.items() if point in points}
     seen: set[str] = set()
     for entry in enabled:
-        _check_exists(kind, entry, implements, candidates)
-        if entry.name not in candidates:
+        if point not in implements[entry.name]:
             hint = f"it takes part in {', '.join(sorted(implements[entry.name]))}"
             raise refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} does not extend {kind} plugin", hint)
         if entry.name in seen:
             raise _already_registered(point, entry)
         seen.add(entry.name)
-
-
-def _check_exists(kind: str, entry: Entry, implements: PluginPoints, candidates: PluginPoints | None = None) -> None:
-    if entry.name not in implements:
-        hint = nearest_or_all(entry.name, candidates or implements)
-        raise refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
 
 
 def _already_registered(point: str, entry: Entry) -> Exception:

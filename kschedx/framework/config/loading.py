@@ -6,7 +6,8 @@ pkg/scheduler/scheduler.go. kube-scheduler reports all errors at once; here the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from kschedx.framework.config.document import (
     Extender,
     ProfileDocument,
 )
-from kschedx.framework.config.expansion import MergedSet, PluginPoints, expand, merge_plugins
+from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.config.profile import Profile, SchedulerConfig
 from kschedx.framework.config.refusals import refuse, shown
 from kschedx.framework.config.validation import (
@@ -34,31 +35,50 @@ from kschedx.framework.config.validation import (
     scheduler_name_errors,
     scheduling_errors,
 )
+from kschedx.framework.registry import misnamed, points_of_others
 from kschedx.releases import V1, Release
 
 
 def load_profiles(
     config: Mapping[str, object] | None,
     release: Release,
-    extra_plugins: PluginPoints | None = None,
+    others: PluginPoints | None = None,
 ) -> SchedulerConfig:
     """The profiles of `config`, a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default one.
 
-    `extra_plugins` are plugins outside Kubernetes with the extension points that each implements. ConfigError names the
-    field's path in `config`.
+    `others` are plugins outside Kubernetes with the extension points that each implements, by default those that are
+    registered. ConfigError names the field's path in `config`.
     """
     document = decode_document(config, release)
     drafts = [_draft(i, profile, document, release) for i, profile in enumerate(document.profiles)]
     _raise_first(_errors(document, drafts, release))
-    implements = {**release.plugin_points, **(extra_plugins or {})}
-    profiles = tuple(_finish(draft, document, implements, release) for draft in drafts)
-    _raise_first(_different_queues(profiles))
+    implements = plugin_points(document, release, others)
+    expansions = [expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed) for draft in drafts]
+    profiles = tuple(map(partial(_finish, document), drafts, expansions))
+    _raise_first(_different_queues(profiles, expansions))
     return SchedulerConfig(
         profiles=profiles,
         percentage_of_nodes_to_score=document.percentage_of_nodes_to_score,
         parallelism=document.parallelism,
         extenders=tuple(sorted(document.extenders, key=lambda extender: extender.ignorable)),
     )
+
+
+def plugin_points(
+    document: ConfigurationDocument, release: Release, others: PluginPoints | None = None
+) -> PluginPoints:
+    """The release's plugins, and those of others that the configuration names, with their extension points."""
+    if others is None:
+        others = points_of_others(frozenset(names_in(document)) - release.plugin_points.keys())
+    return {**release.plugin_points, **others}
+
+
+def names_in(document: ConfigurationDocument) -> Iterator[str]:
+    """Every plugin that a configuration names, whatever for."""
+    for profile in document.profiles:
+        for plugins in profile.plugins.by_point().values():
+            yield from (entry.name for entry in (*plugins.enabled, *plugins.disabled))
+        yield from (config.name for config in profile.plugin_config)
 
 
 def decode_document(config: Mapping[str, object] | None, release: Release) -> ConfigurationDocument:
@@ -133,15 +153,20 @@ def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Rele
     yield from scheduling_errors(document)
 
 
-def _finish(draft: _Draft, document: ConfigurationDocument, implements: PluginPoints, release: Release) -> Profile:
-    expansion = expand(draft.merged, implements, draft.scheduler_name, draft.path)
+def _finish(document: ConfigurationDocument, draft: _Draft, expansion: Expansion) -> Profile:
     percentage = draft.document.percentage_of_nodes_to_score
+    unseen = tuple(name for name, where in expansion.unknown.items() if "multiPoint" in where)
     return Profile(
         scheduler_name=draft.scheduler_name,
         percentage_of_nodes_to_score=document.percentage_of_nodes_to_score if percentage is None else percentage,
-        points=expansion.points,
+        points={
+            point: tuple(name for name in names if name not in expansion.unknown)
+            for point, names in expansion.points.items()
+        },
         weights=expansion.weights,
         args=_with_resources_of_extenders(draft, document.extenders),
+        unknown=expansion.unknown,
+        enabled={**expansion.points, **({"multiPoint": unseen} if unseen else {})},
     )
 
 
@@ -160,13 +185,13 @@ def _with_resources_of_extenders(draft: _Draft, extenders: Iterable[Extender]) -
     return {**draft.args, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
 
 
-def _different_queues(profiles: tuple[Profile, ...]) -> Iterator[ConfigError]:
+def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansion]) -> Iterator[ConfigError]:
     """After expansion, since MultiPoint may bring the queue sort plugin."""
-    first = profiles[0]
-    (expected,) = first.points["queueSort"]
-    for i, profile in enumerate(profiles):
-        (found,) = profile.points["queueSort"]
+    first, expected = profiles[0], expansions[0].queue_sort
+    for i, (profile, found) in enumerate(zip(profiles, (one.queue_sort for one in expansions), strict=True)):
         of_profile = f"for profile {shown(profile.scheduler_name)}"
+        if not (found and expected):
+            continue
         if found != expected:
             message = f"different queue sort plugins {of_profile}: {shown(found)}, first: {shown(expected)}"
             yield refuse(f"profiles[{i}].plugins.queueSort", message)

@@ -27,11 +27,9 @@ class Expanded(Struct, frozen=True, kw_only=True):
     """Field path in it to where the setting came from: `default of 1.36`, or a field path of the original."""
 
 
-def expanded(
-    config: Mapping[str, object] | None, release: Release, extra_plugins: PluginPoints | None = None
-) -> Expanded:
+def expanded(config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None) -> Expanded:
     """Raises `ConfigError` for what kube-scheduler would refuse."""
-    scheduler = load_profiles(config, release, extra_plugins)
+    scheduler = load_profiles(config, release, others)
     document = decode_document(config, release)
     origins: dict[str, str] = {}
     arguments: list[dict[str, dict[str, object]]] = []
@@ -39,11 +37,11 @@ def expanded(
     for index, profile in enumerate(scheduler.profiles):
         source = _Source(index, document, release)
         path = f"profiles[{index}]"
-        plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]}}
+        plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]} | source.unseen(profile)}
         for point in POINTS:
-            entries = [_entry(point, name, profile) for name in profile.points[point]]
+            entries = [_entry(point, name, profile) for name in profile.enabled[point]]
             plugins[point] = {"enabled": entries}
-            for number, name in enumerate(profile.points[point]):
+            for number, name in enumerate(profile.enabled[point]):
                 where = f"{path}.plugins.{point}.enabled[{number}]"
                 origins[f"{where}.name"] = source.plugin(point, name)
                 if point == "score":
@@ -108,6 +106,12 @@ class _Source:
         self._merged: Mapping[str, MergedSet] = merge_plugins(
             self._profile.plugins, document.api_version, release, f"{self._path}.plugins"
         )
+
+    def unseen(self, profile: Profile) -> dict[str, list[dict[str, object]]]:
+        """The plugins that multiPoint brings and kschedx does not have: their points are not known."""
+        unseen = [entry for entry in self._merged["multiPoint"].enabled if entry.name in profile.unknown]
+        entries = [{"name": one.name, **({"weight": one.weight} if one.weight else {})} for one in unseen]
+        return {"enabled": entries} if entries else {}
 
     def plugin(self, point: str, name: str) -> str:
         """What enables the plugin at the point: its own list, MultiPoint's, or the release."""

@@ -23,10 +23,16 @@ class Profile(Struct, frozen=True, kw_only=True):
     """The profile's own value, else the configuration's; 0 lets the size of the cluster decide."""
     points: Mapping[str, tuple[str, ...]]
     """Every extension point of `releases.POINTS` to its plugins in the order in which they run."""
+    enabled: Mapping[str, tuple[str, ...]]
+    """The same with the plugins that kschedx does not have, and `multiPoint` with those of which it does not even know
+    the points."""
     weights: Mapping[str, int]
     """Every score plugin that is enabled anywhere to its weight, never 0; `points["score"]` says which of them run."""
     args: Mapping[str, PluginArgs]
     """Plugin to its arguments, defaulted and validated; a plugin that has none is left out."""
+    unknown: Mapping[str, tuple[str, ...]] = {}
+    """Plugins that are enabled and that kschedx does not have, to where they are: extension points, or `multiPoint`,
+    which may be any of them. They are not in `points`."""
 
     def args_of(self, kind: type[A]) -> A:
         """The arguments of the in-tree plugin that takes `kind`; a KeyError where the profile lacks the plugin."""
@@ -41,6 +47,8 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
     parallelism: int
     extenders: tuple[Extender, ...]
     """In the order in which they are called: those that may fail (`ignorable`) come last."""
+    without_unknown_plugins: bool = False
+    """Whoever asks answers for it that no plugin which kschedx does not have would decide otherwise."""
 
     def profile_for(self, scheduler_name: str) -> Profile:
         """The profile for a pod's `spec.schedulerName`; ConfigError where none has the name."""

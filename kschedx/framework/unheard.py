@@ -1,0 +1,65 @@
+"""Who takes part in a decision and was not asked, and what the answer is worth without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum, StrEnum
+
+from msgspec import Struct
+
+from kschedx.framework.config import Profile, SchedulerConfig
+
+MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
+"""Where a plugin can keep a pod from a node that all others let it have."""
+
+MAY_PREFER = frozenset({"preScore", "score"})
+"""Where it can make another of these nodes the best one."""
+
+
+class Stake(IntEnum):
+    """What the word of somebody decides, the weightiest last."""
+
+    NOTHING = 0
+    """Of what kschedx answers."""
+    NODE = 1
+    """Which of the nodes that fit it is."""
+    FIT = 2
+    """Whether the pod fits at all, where everybody else lets it through."""
+
+
+class Kind(StrEnum):
+    PLUGIN = "plugin"
+    EXTENDER = "extender"
+
+
+class Unheard(Struct, frozen=True, kw_only=True):
+    """Somebody who was not asked."""
+
+    kind: Kind
+    name: str
+    """The plugin's name, the extender's URL."""
+    where: tuple[str, ...]
+    """The extension points or verbs at which it has a say, as the configuration spells them."""
+    stake: Stake
+    is_waived: bool = False
+    """Whoever asks answers for it: the decision stands without its word."""
+
+    def to_dict(self) -> dict[str, object]:
+        waived = {"waived": True} if self.is_waived else {}
+        return {self.kind.value: self.name, "where": list(self.where), "leavesOpen": LEAVES_OPEN[self.stake], **waived}
+
+
+LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}
+"""As the document words it."""
+
+
+def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Unheard]:
+    """The plugins that a profile enables and kschedx does not have."""
+    for name, where in profile.unknown.items():
+        stake = Stake.FIT if MAY_REJECT & set(where) else Stake.NODE if MAY_PREFER & set(where) else Stake.NOTHING
+        yield Unheard(kind=Kind.PLUGIN, name=name, where=where, stake=stake, is_waived=config.without_unknown_plugins)
+
+
+def open_stake(unheard: Iterable[Unheard]) -> Stake:
+    """What is left open by all of them together."""
+    return max((one.stake for one in unheard if not one.is_waived), default=Stake.NOTHING)
