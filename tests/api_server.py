@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from kschedx.api.kinds import KINDS
+from kschedx.api.kinds import KINDS, Kind
 from kschedx.sources.live.lists import path_of
 
 Manifest = Mapping[str, object]
@@ -63,6 +63,8 @@ class FakeApiServer:
         self.faults: list[Fault] = []
         self.page_size = 500
         self.version = version
+        self.discovery: Manifest = discovery_of(KINDS.values())
+        """The answer to /apis."""
         self._lists: dict[str, list[Manifest]] = {}
         self.replace(objects)
 
@@ -89,6 +91,8 @@ class FakeApiServer:
                 return found
         if request.path == "/version":
             return Reply(body=json.dumps({"major": "1", "minor": "36", "gitVersion": self.version}).encode())
+        if request.path == "/apis":
+            return Reply(body=json.dumps(self.discovery).encode())
         namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
         for kind in KINDS.values():
             if request.path in (path_of(kind, kind.versions[0], asked) for asked in ("", namespace)):
@@ -106,6 +110,25 @@ class FakeApiServer:
         items = [{k: v for k, v in one.items() if k not in ("kind", "apiVersion")} for one in objects[start:end]]
         body = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata, "items": items}
         return Reply(body=json.dumps(body, separators=(",", ":")).encode())
+
+
+def discovery_of(kinds: Iterable[Kind]) -> Manifest:
+    """An APIGroupDiscoveryList with these kinds, each in the version that is asked for first."""
+    served: dict[str, dict[str, list[str]]] = {}
+    for kind in kinds:
+        if kind.group:
+            served.setdefault(kind.group, {}).setdefault(kind.versions[0], []).append(kind.plural)
+    items = [
+        {
+            "metadata": {"name": group},
+            "versions": [
+                {"version": version, "resources": [{"resource": plural} for plural in plurals], "freshness": "Current"}
+                for version, plurals in versions.items()
+            ],
+        }
+        for group, versions in served.items()
+    ]
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
 def _namespace(manifest: Manifest) -> object:

@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli", "render"},
-    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain", "fixes", "answer"},
+    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain", "fixes", "answer", "simulate"},
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.

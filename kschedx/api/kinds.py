@@ -168,7 +168,8 @@ _ROWS = (
     ),
     Kind(
         name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
-        is_optional=True, record=devices.ResourceClaimTemplate,
+        is_optional=True, record=devices.ResourceClaimTemplate, read_by=_CLAIMED,
+        leaves="what a new pod's claims ask for",
     ),
     Kind(
         name="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kschedx.explain.profile_changes import Change
     from kschedx.explain.setup import Setup
     from kschedx.explain.two_setups import Pair
+    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """What a change of the scheduler's profile, or of its release, does to pods.
@@ -57,8 +58,8 @@ def diff_profiles(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.MARKDOWN),
-            text="wide shows every pod that differs; json and yaml the whole document.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN),
+            text="wide shows every pod that differs; json and yaml the whole document; html and markdown to share it.",
         ),
     ] = None,
     kube_version: Annotated[
@@ -262,9 +263,9 @@ def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Sum
 
         return difference_document(before, after, found, summary)
 
-    def markdown() -> str:
-        from kschedx.render.comparison_markdown import markdown
+    def page() -> Page:
+        from kschedx.render.page.difference import page_of
 
-        return markdown(before, after, found, summary)
+        return page_of(before, after, found, summary)
 
-    return Report(screen=screen, document=document, markdown=markdown)
+    return Report(screen=screen, document=document, page=page)

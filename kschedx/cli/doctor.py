@@ -12,6 +12,7 @@ from kschedx.cli.question import READS, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import Diagnosis
+    from kschedx.render.page.model import Page
 
 HELP = """What is in a dump, what is missing, which answers that weakens, and how to complete it.
 
@@ -35,8 +36,8 @@ def doctor(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML),
-            text="wide shows everything; json and yaml the whole document.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN),
+            text="wide shows everything; json and yaml the whole document; html and markdown to share it.",
         ),
     ] = None,
     *,
@@ -51,7 +52,12 @@ def doctor(
 
         print_diagnosis(diagnosis, wide=wide)
 
-    write(Report(screen=screen, document=diagnosis.to_dict), output)
+    def page() -> Page:
+        from kschedx.render.page.diagnosis import page_of
+
+        return page_of(diagnosis)
+
+    write(Report(screen=screen, document=diagnosis.to_dict, page=page), output)
     return ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import typer
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from kschedx.render.page.model import Page
 
 
 class Format(StrEnum):
@@ -16,6 +19,8 @@ class Format(StrEnum):
     YAML = "yaml"
     NAME = "name"
     MARKDOWN = "markdown"
+    HTML = "html"
+    SVG = "svg"
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -27,7 +32,8 @@ class Report(Struct, frozen=True, kw_only=True):
     yaml: Callable[[], str] | None = None
     """Where it is not the document."""
     names: Callable[[], Iterable[str]] | None = None
-    markdown: Callable[[], str] | None = None
+    page: Callable[[], Page] | None = None
+    """To be shown and shared: as Markdown, one HTML file, a picture."""
 
 
 def option(*formats: Format, text: str) -> Any:
@@ -62,8 +68,22 @@ def write(report: Report, output: Format | None) -> None:
             assert report.names is not None, "a command offers the forms that its reports have"
             for name in report.names():
                 typer.echo(name)
-        case Format.MARKDOWN:
-            assert report.markdown is not None, "a command offers the forms that its reports have"
-            typer.echo(report.markdown(), nl=False)
+        case Format.MARKDOWN | Format.HTML | Format.SVG:
+            assert report.page is not None, "a command offers the forms that its reports have"
+            typer.echo(_page(report.page(), output), nl=False)
         case _:
             assert_never(output)
+
+
+def _page(page: Page, output: Format) -> str:
+    from kschedx.render.page.html import html
+    from kschedx.render.page.markdown import markdown
+    from kschedx.render.page.svg import svg
+
+    match output:
+        case Format.HTML:
+            return html(page)
+        case Format.SVG:
+            return svg(page)
+        case _:
+            return markdown(page)

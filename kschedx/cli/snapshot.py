@@ -153,9 +153,11 @@ def _tell(output: str, counts: str, source: Source) -> None:
 
     from kschedx.api.kinds import KINDS
     from kschedx.render.safe import visible
+    from kschedx.snapshot.snapshot import Missing
 
     size = Path(output).stat().st_size
     amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
     typer.echo(visible(f"{output}: {counts}, {amount}"), err=True)
     for kind, cause in source.missing.items():
-        typer.echo(f"not in it: {KINDS[kind].resource} ({cause.value})", err=True)
+        if cause is Missing.FORBIDDEN:  # of what is not served there is nothing
+            typer.echo(f"not in it: {KINDS[kind].resource} ({cause.value})", err=True)

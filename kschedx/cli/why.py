@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.cli.target import Written
     from kschedx.explain.setup import Setup
+    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
@@ -99,8 +100,8 @@ def why(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows everything; json and yaml the whole document.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -200,9 +201,15 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], *, all_nodes: bool
 
         print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
 
+    def page() -> Page:
+        from kschedx.render.page.explanation import page_of
+
+        return page_of(explanation)
+
     return Report(
         screen=screen,
         document=explanation.to_dict,
+        page=page,
         names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
     )
 

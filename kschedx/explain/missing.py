@@ -260,6 +260,14 @@ def _has_claims_of_pod(cycle: Cycle) -> bool:
     )
 
 
+def _has_claims_to_come(cycle: Cycle) -> bool:
+    """A controller will make claims for the pod that is not in the cluster yet."""
+    if cycle.pod.key in cycle.snapshot.pods.rows:
+        return False
+    made = {status.name for status in cycle.pod.status.resource_claim_statuses}
+    return any(one.resource_claim_template_name and one.name not in made for one in cycle.pod.spec.resource_claims)
+
+
 def _has_tainted_devices(cycle: Cycle) -> bool:
     return cycle.release.gates.get("DRADeviceTaintRules", False) and _has_claims_of_pod(cycle)
 
@@ -289,6 +297,7 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "PodGroup": _is_in_group,
     "ResourceClaim": _claims_devices,
     "ResourceSlice": _has_claims_of_pod,
+    "ResourceClaimTemplate": _has_claims_to_come,
     "DeviceTaintRule": _has_tainted_devices,
     "DeviceClass": _may_find_device_class,
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import Enum, auto
 from typing import ClassVar, Protocol
 
 from msgspec import Struct, field
@@ -90,6 +91,17 @@ class FilterOutcome(Struct, frozen=True, kw_only=True):
         return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
 
 
+class Touch(Enum):
+    """How far it reaches into what a plugin says about a pod, when another pod comes to a node or leaves it."""
+
+    NOTHING = auto()
+    """The plugin does not look at pods that run."""
+    NODE = auto()
+    """Filter and Score of a node read the pods on that node alone; PreFilter and PreScore read none."""
+    CLUSTER = auto()
+    """Anything may change."""
+
+
 class Plugin(ABC):
     """A scheduling plugin. `name` is upstream's; constructed once per profile with its args and the handle."""
 
@@ -98,6 +110,14 @@ class Plugin(ABC):
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args
         self.handle = handle
+
+    def touches(self, pod: Pod) -> Touch:
+        """What a move in the cluster can change for `pod`, so that the rest need not be evaluated anew.
+
+        Less than CLUSTER also says that PreScore and Score do not depend on which nodes are feasible, and that pods
+        which are alike but for name and uid are treated alike.
+        """
+        return Touch.CLUSTER
 
 
 class PreEnqueuePlugin(Plugin):

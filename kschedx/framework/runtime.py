@@ -159,7 +159,7 @@ class Framework:
         for plugin in self.plugins("filter", FilterPlugin):
             if plugin.name in state.skip_filter:
                 continue
-            answer = _filtered(plugin, state, pod, nodes)
+            answer = verdicts_of(plugin, state, pod, nodes)
             news = (codes == 0) & answer.rejected
             codes[news] = answer.codes[news]
             first[news] = len(names)
@@ -171,7 +171,7 @@ class Framework:
         """RunFilterPluginsWithNominatedPods: where pods of equal or higher priority are nominated for a node, it must
         pass with them and without them."""
         outcome = self.run_filters(state, pod, nodes)
-        change = self._nominated_change(pod, nodes)
+        change = self.nominated_change(pod, nodes)
         if not len(change):
             return outcome
         rows = np.flatnonzero(np.isin(nodes.rows, change.nodes))
@@ -186,7 +186,7 @@ class Framework:
             plugin[row] = outcome.plugins.index(status.plugin)
         return replace(outcome, codes=codes, plugin=plugin, with_nominated=with_nominated)
 
-    def _nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
+    def nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
         """The nominated pods that count against `pod`, on the nodes of this table."""
         pods: list[int] = []
         places: list[int] = []
@@ -334,7 +334,7 @@ def _with_status(result: PostFilterResult, status: Status) -> PostFilterResult:
     return replace(result, status=status)
 
 
-def _filtered(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+def verdicts_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
     """The plugin's verdicts; an internal error on every node where PreFilter has not prepared it."""
     try:
         return plugin.filter(state, pod, nodes)

@@ -80,6 +80,22 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
     if outcome.passed.any():
         return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
 
+    return nothing_fits(framework, state, pod, cycle, nodes, outcome, naming)
+
+
+def nothing_fits(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    cycle: Cycle,
+    nodes: NodeTable,
+    outcome: FilterOutcome,
+    naming: tuple[str, ...],
+) -> Cycle:
+    """The rest of a cycle in which Filter leaves no node: PostFilter and the event's text.
+
+    `naming` are the plugins that named the nodes to look at.
+    """
     nodes, outcome = _diagnosed(framework, state, pod, nodes, outcome)
     reasons = _histogram(outcome)
     named = sorted({*naming, *_rejector_of_nominated(pod, nodes, outcome)})

@@ -21,6 +21,7 @@ from kschedx.framework.schedule import schedule
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Status
 from kschedx.releases import Release
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -119,6 +120,18 @@ class FrameworkScheduler:
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         return schedule(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
+
+
+def filtered_on(framework: Framework, pod: Pod, rows: IntArray) -> Filtered:
+    """PreFilter, and Filter on some nodes, given by their rows. Nominated pods do not count."""
+    state = CycleState()
+    _, status, names, _ = framework.run_pre_filter(state, pod)
+    if not status.is_success:
+        rows = rows[:0]
+    nodes = framework.nodes.take(rows)
+    if names is not None:
+        nodes = nodes.only(names)
+    return Filtered(status=status, nodes=nodes, outcome=framework.run_filters(state, pod, nodes))
 
 
 def filtered(framework: Framework, pod: Pod) -> Filtered:

@@ -14,6 +14,7 @@ from kschedx.framework.interface import (
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
+    Touch,
 )
 from kschedx.framework.preemption import DryRun, best_candidates, dry_run
 from kschedx.framework.state import CycleState
@@ -42,6 +43,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """kube-scheduler holds a pod back while it evicts its victims; nothing of that is left in a snapshot."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from kschedx.api.types import Pod, PodGroup
 from kschedx.findings import PodGroupIncomplete
-from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin
+from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, error
 
@@ -15,6 +15,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     """All pods of a gang or none: they wait until enough of them are there, and again until enough have a node."""
 
     name = "GangScheduling"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if pod.spec.scheduling_group else Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
         name = _group_name(pod)

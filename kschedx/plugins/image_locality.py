@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kschedx.api.types import Container, Pod
-from kschedx.framework.interface import MAX_NODE_SCORE, ScorePlugin
+from kschedx.framework.interface import MAX_NODE_SCORE, ScorePlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -22,6 +22,9 @@ class ImageLocality(ScorePlugin):
     """Prefers nodes that hold the pod's images already, the more so the larger and the more common they are."""
 
     name = "ImageLocality"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)

@@ -29,6 +29,7 @@ from kschedx.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
@@ -72,6 +73,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         added = _Rules.of(args.added_affinity if isinstance(args, NodeAffinityArgs) else None)
         self._added = None if added.required is None else compile_node_selector(added.required)
         self._added_preferred = added.preferred
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         required = _required(pod)

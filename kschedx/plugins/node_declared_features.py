@@ -9,7 +9,7 @@ import numpy as np
 
 from kschedx.api.types import Pod
 from kschedx.findings import MissingNodeFeatures
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import Column
@@ -64,6 +64,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Features that the pod's spec needs, against those that the node's kubelet declares."""
 
     name = "NodeDeclaredFeatures"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self.handle.release.enabled("NodeDeclaredFeatures"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from kschedx.api.types import Pod
 from kschedx.findings import NodeNameMismatch
-from kschedx.framework.interface import FilterPlugin
+from kschedx.framework.interface import FilterPlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.nodes import NodeTable
@@ -18,6 +18,9 @@ class NodeName(FilterPlugin):
     """spec.nodeName, where the pod has one already."""
 
     name = "NodeName"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         wanted = pod.spec.node_name

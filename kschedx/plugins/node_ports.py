@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.api.types import ContainerPort, Pod, PodSpec
 from kschedx.findings import HostPortConflict
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import BoolArray
@@ -80,6 +80,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Host ports that the pod wants, against those that pods on the node occupy."""
 
     name = "NodePorts"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if host_ports(pod.spec) else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         sidecars = self.handle.release.behaviour.sidecar_ports_are_occupied

@@ -9,10 +9,16 @@ import numpy as np
 from kschedx.api.resources import pod_request
 from kschedx.api.types import Pod
 from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
-from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin
+from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status
-from kschedx.plugins.resource_allocation import Allocation, scored_devices, scored_options, scored_request
+from kschedx.plugins.resource_allocation import (
+    Allocation,
+    scored_devices,
+    scored_options,
+    scored_request,
+    touches_through_requests,
+)
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -26,6 +32,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         super().__init__(args, handle)
         assert isinstance(args, NodeResourcesBalancedAllocationArgs)
         self._resources = args.resources
+
+    def touches(self, pod: Pod) -> Touch:
+        return touches_through_requests(self.handle)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         return SUCCESS if any(self._request(pod, nodes)) else SKIP

@@ -25,6 +25,7 @@ from kschedx.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
@@ -37,6 +38,7 @@ from kschedx.plugins.resource_allocation import (
     scored_devices,
     scored_options,
     scored_request,
+    touches_through_requests,
 )
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -78,6 +80,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._strategy = args.scoring_strategy
         self._behaviour = handle.release.behaviour
 
+    def touches(self, pod: Pod) -> Touch:
+        return touches_through_requests(self.handle)
+
     # --- filter
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
@@ -110,6 +115,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return pods + short if crowded[row] else short
 
         failed = np.column_stack([crowded, *(check.short for check in checks)])
+        if not failed.any():
+            return Verdicts.success(len(nodes))
         never = np.zeros(len(nodes), dtype=np.bool_)
         if self._behaviour.oversized_requests_are_unresolvable:
             never = np.any([never, *(check.never_fits for check in checks)], axis=0)

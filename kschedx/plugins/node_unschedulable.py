@@ -7,7 +7,7 @@ import numpy as np
 from kschedx import findings
 from kschedx.api.tolerations import NO_SCHEDULE, tolerates
 from kschedx.api.types import Pod, Taint
-from kschedx.framework.interface import FilterPlugin
+from kschedx.framework.interface import FilterPlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.nodes import NodeTable
@@ -20,6 +20,9 @@ class NodeUnschedulable(FilterPlugin):
     """Cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
 
     name = "NodeUnschedulable"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         comparison = self.handle.release.enabled("TaintTolerationComparisonOperators")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_extended_resource, is_scalar_resource
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
-from kschedx.framework.interface import MAX_NODE_SCORE, Handle
+from kschedx.framework.interface import MAX_NODE_SCORE, Handle, Touch
 from kschedx.plugins.shape_score import shape_score
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
@@ -48,6 +48,11 @@ def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[Int
     from kschedx.plugins.dynamic_resources.totals import device_totals
 
     return device_totals(handle, nodes, devices.classes[name])
+
+
+def touches_through_requests(handle: Handle) -> Touch:
+    """What a pod asks for counts on its own node; devices that stand for resources are allocated cluster-wide."""
+    return Touch.CLUSTER if handle.snapshot.devices.class_of_resource else Touch.NODE
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kschedx.api.types import Pod
 from kschedx.findings import SchedulingGated
-from kschedx.framework.interface import PreEnqueuePlugin
+from kschedx.framework.interface import PreEnqueuePlugin, Touch
 from kschedx.framework.status import SUCCESS, Code, Status
 
 
@@ -12,6 +12,9 @@ class SchedulingGates(PreEnqueuePlugin):
     """Keeps a pod out of the queue until its spec.schedulingGates are gone."""
 
     name = "SchedulingGates"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
         gates = tuple(gate.name for gate in pod.spec.scheduling_gates)

@@ -15,7 +15,7 @@ from kschedx.api.tolerations import (
 )
 from kschedx.api.types import Pod, Taint, Toleration
 from kschedx.findings import UntoleratedTaint
-from kschedx.framework.interface import FilterPlugin, PreScorePlugin, ScorePlugin
+from kschedx.framework.interface import FilterPlugin, PreScorePlugin, ScorePlugin, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.normalize import default_normalize
@@ -31,6 +31,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """NoSchedule and NoExecute taints reject; every untolerated PreferNoSchedule taint costs score."""
 
     name = "TaintToleration"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
 
     @property
     def _comparison(self) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kschedx.api.storage import READ_WRITE_ONCE_POD, not_found
 from kschedx.api.types import Pod, PodSpec, Volume
 from kschedx.findings import ClaimInUse, ClaimNotFound, DiskConflict, Finding
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, IntArray
@@ -38,6 +38,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Disks that two pods of a node cannot share, and claims that belong to a single pod."""
 
     name = "VolumeRestrictions"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         release = self.handle.release

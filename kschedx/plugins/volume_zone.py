@@ -19,7 +19,7 @@ from kschedx.api.storage import (
 )
 from kschedx.api.types import Pod
 from kschedx.findings import ClaimNotFound, Finding, VolumeNotFound, VolumeZoneMismatch
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.plugins.claim_facts import claim_unbound
@@ -48,6 +48,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Bound volumes with zone or region labels go to nodes whose labels agree, or that have none of these labels."""
 
     name = "VolumeZone"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 from msgspec import Struct
 
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import Candidate, PostFilterResult
 from kschedx.framework.moving import Decision, Run
+from kschedx.snapshot.columns import IntArray
 
 MAX_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this."""
@@ -33,8 +35,8 @@ class Step(Struct, frozen=True, kw_only=True):
     victims: tuple[int, ...] = ()
 
 
-Pick = Callable[[Sequence[int]], int]
-"""Takes one of several nodes that are equally good."""
+Pick = Callable[[IntArray], int]
+"""Takes one of several nodes, given by their rows, that are equally good."""
 
 
 class Queue:
@@ -43,7 +45,7 @@ class Queue:
     def __init__(self, run: Run, pick: Pick) -> None:
         self._run = run
         self._pick = pick
-        self._known = frozenset(profile.scheduler_name for profile in run.config.profiles)
+        self._known = frozenset(profile.scheduler_name for profile in run.scheduler.config.profiles)
         self.steps: list[Step] = []
         self.evicted: set[int] = set()
 
@@ -90,7 +92,7 @@ class Queue:
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> None:
         """The victims go at once, and pods of lower priority lose their nomination for the node."""
-        node = self._pick(found.best)
+        node = self._pick(np.array(found.best, dtype=np.int64))
         victims = _candidate(found, node).victims
         cluster = self._run.cluster
         for victim in victims:

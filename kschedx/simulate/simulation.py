@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import numpy as np
 from msgspec import Struct
 
 from kschedx.explain.missing import require_nodes_and_pods
 from kschedx.explain.which_release import release_to_emulate
-from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.releases import resolve
+from kschedx.schedulers import scheduler_of
 from kschedx.simulate.queue import Queue, Step
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, object]
@@ -44,7 +46,7 @@ class Simulation(Struct, frozen=True, kw_only=True):
         return {
             "apiVersion": "kschedx/v1",
             "kind": "Simulation",
-            "kubernetesVersion": self.run.release.version,
+            "kubernetesVersion": self.run.scheduler.release.version,
             "steps": [self._step(step) for step in self.steps],
             "placed": dict(self.placed),
             "pending": list(self.pending),
@@ -77,12 +79,11 @@ def simulate_queue(
     """Let the pods that wait be scheduled one after the other."""
     require_nodes_and_pods(snapshot)
     release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
-    scheduler = load_profiles(config, release)
-    run = Run(snapshot, scheduler, release)
-    names = run.cluster.node_names
+    run = Run(scheduler_of(config, release, snapshot))
+    rank = np.argsort(np.argsort(np.array(run.cluster.node_names, dtype=np.str_)))
 
-    def first_by_name(rows: Sequence[int]) -> int:
-        return min(rows, key=lambda row: names[row])
+    def first_by_name(rows: IntArray) -> int:
+        return int(rows[rank[rows].argmin()])
 
     queue = Queue(run, first_by_name)
     pods = run.cluster.pods

@@ -14,6 +14,9 @@ FloatArray = NDArray[np.float64]
 
 T = TypeVar("T")
 
+FEW = 4
+"""Up to so many rows, to look for the values that occur costs more than to evaluate them all."""
+
 
 def distinct(values: IntArray) -> IntArray:
     """The different values, sorted. `numpy.unique` would load numpy.ma for it, which takes 5 ms."""
@@ -59,8 +62,16 @@ class Column(Generic[T]):
         """The column of some rows; values are shared."""
         return Column(self.codes[rows], self.values)
 
+    def with_row(self, value: T) -> Column[T]:
+        """The column with one more row."""
+        code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))
+        values = self.values if code < len(self.values) else [*self.values, value]
+        return Column(np.append(self.codes, code), values)
+
     def where(self, rule: Callable[[T], bool]) -> BoolArray:
         """(row,) whether `rule` holds, evaluated once for each value that occurs."""
+        if len(self.codes) <= FEW:
+            return np.array([rule(self.values[code]) for code in self.codes], dtype=np.bool_)
         truth = np.zeros(len(self.values), dtype=np.bool_)
         for code in self._occurring():
             truth[code] = rule(self.values[code])
@@ -68,6 +79,8 @@ class Column(Generic[T]):
 
     def map(self, rule: Callable[[T], int]) -> IntArray:
         """(row,) int64 `rule(value)`, evaluated once for each value that occurs."""
+        if len(self.codes) <= FEW:
+            return np.array([rule(self.values[code]) for code in self.codes], dtype=np.int64)
         numbers = np.zeros(len(self.values), dtype=np.int64)
         for code in self._occurring():
             numbers[code] = rule(self.values[code])

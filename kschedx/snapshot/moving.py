@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.api.types import Node
 from kschedx.snapshot.columns import Column, IntArray, rows_by_group
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable, Tally
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -123,11 +124,26 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)
             weights = tally.weights(self, pods) * signs
+            weights[nodes >= self.node_count] = 0  # what ran on nodes that are no more has left them again
             if weights.any():
                 known.sums = known.sums.copy()  # who holds the old sums keeps them
-                np.add.at(known.sums, nodes, weights)
+                moved = np.flatnonzero(weights)
+                np.add.at(known.sums, nodes[moved], weights[moved])
             known.seen = len(self.steps)
         return known.sums
+
+    def with_nodes(self, count: int) -> MovingPods:
+        """The same columns over more nodes, on which nothing runs yet."""
+        more = count - self.node_count
+        on = self.on_nodes
+        start = np.concatenate([on.start, np.full(more, on.start[-1])])
+        # every tally is brought up to date first: the old nodes and the new ones share what happens from now on
+        tallied = {
+            tally: _Tallied(np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]), len(self.steps))
+            for tally in self.tallied
+        }
+        on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
+        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied)
 
 
 class Move(Struct, frozen=True):
@@ -144,30 +160,38 @@ class Move(Struct, frozen=True):
     """The node that the pod was nominated for before."""
 
 
+class _Nodes(Struct, frozen=True):
+    """The nodes as they were before one of them changed or came."""
+
+    snapshot: Snapshot
+    pods: MovingPods
+
+
 class MovingCluster:
     """A cluster that moves. Rows of pods and nodes are those of `snapshot`, which always shows the present."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.node_names = snapshot.cluster.names
         names = snapshot.pods.node_names
         code_of = {name: code for code, name in enumerate(names.values)}
         values = list(names.values)
-        for name in ("", *self.node_names):
-            if name not in code_of:
-                code_of[name] = len(values)
-                values.append(name)
-        self._no_node = code_of[""]
-        self._code_of_node = [code_of[name] for name in self.node_names]
+        self._node_name_values = values
+        self._code_of_name = code_of
+        for name in ("", *snapshot.cluster.names):
+            self._learn_name(name)
         self.pods = MovingPods.moving(snapshot.pods, Column(names.codes.copy(), values))
         self.snapshot: Snapshot = replace(snapshot, pods=self.pods, _tables={})
-        self._undo: list[Move] = []
+        self._undo: list[Move | _Nodes] = []
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return self.snapshot.cluster.names
 
     # --- moves
 
     def place(self, pod: int, node: int) -> None:
         """A pod that runs nowhere runs on a node from now on; a nomination that it had is over."""
         self._remember(Kind.PLACE, pod, node)
-        self.pods.node_names.codes[pod] = self._code_of_node[node]
+        self.pods.node_names.codes[pod] = self._code_of_name[self.node_names[node]]
         self._set_nominated(pod, "")
         self._moved(pod, node, Kind.PLACE)
 
@@ -176,12 +200,34 @@ class MovingCluster:
         node = int(self.pods.node[pod])
         self._remember(Kind.REMOVE, pod, node)
         if waits:
-            self.pods.node_names.codes[pod] = self._no_node
+            self.pods.node_names.codes[pod] = self._code_of_name[""]
         self._moved(pod, node, Kind.REMOVE)
 
     def nominate(self, pod: int, node: int | None) -> None:
         """A pod without a node is nominated for one, or for none any more. `revert` does not take this back."""
         self._set_nominated(pod, "" if node is None else self.node_names[node])
+
+    def add_node(self, node: Node) -> int:
+        """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
+        cluster = self.snapshot.cluster.with_added(node)
+        self._learn_name(node.metadata.name)
+        self._set_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
+        return len(cluster.nodes) - 1
+
+    def replace_node(self, row: int, node: Node) -> None:
+        """A node is cordoned, labelled, resized; its name stays. `snapshot` is another object then."""
+        self._set_nodes(self.snapshot.cluster.with_nodes({row: node}), self.pods)
+
+    def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
+        self._undo.append(_Nodes(self.snapshot, self.pods))
+        tables = {options: NodeTable.of(cluster, pods, options) for options in self.snapshot._tables}
+        self.pods = pods
+        self.snapshot = replace(self.snapshot, cluster=cluster, pods=pods, _tables=tables)
+
+    def _learn_name(self, name: str) -> None:
+        if name not in self._code_of_name:
+            self._code_of_name[name] = len(self._node_name_values)
+            self._node_name_values.append(name)
 
     def mark(self) -> int:
         """The present, for `revert`."""
@@ -191,6 +237,9 @@ class MovingCluster:
         """Undo every move since `mark`, the last one first."""
         while len(self._undo) > mark:
             move = self._undo.pop()
+            if isinstance(move, _Nodes):
+                self.snapshot, self.pods = move.snapshot, move.pods
+                continue
             self.pods.node_names.codes[move.pod] = move.node_name_code
             self._set_nominated(move.pod, move.nominated)
             self._moved(move.pod, move.node, Kind(-move.kind))

@@ -63,7 +63,21 @@ class ClusterNodes:
 
     def with_added(self, node: Node) -> ClusterNodes:
         """The same nodes and one more, at the end."""
-        return ClusterNodes([*self.nodes, node], self.images, frozenset(self.resources.names))
+        made = ClusterNodes([node], self.images, frozenset(self.resources.names))
+        if made.resources.names != self.resources.names:
+            return ClusterNodes([*self.nodes, node], self.images, frozenset(made.resources.names))
+        both = ClusterNodes.__new__(ClusterNodes)
+        both.nodes, both.images, both.resources = [*self.nodes, node], self.images, self.resources
+        both.names = (*self.names, *made.names)
+        both.index = {**self.index, node.metadata.name: len(self.nodes)}
+        both.taints = self.taints.with_row(node.spec.taints)
+        both.unschedulable = np.concatenate([self.unschedulable, made.unschedulable])
+        both.declared_features = self.declared_features.with_row(node.status.declared_features)
+        both.allocatable = np.concatenate([self.allocatable, made.allocatable])
+        both.offers = np.concatenate([self.offers, made.offers])
+        both.allowed_pods = np.concatenate([self.allowed_pods, made.allowed_pods])
+        both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
+        return both
 
     @cached_property
     def label_keys(self) -> frozenset[str]:

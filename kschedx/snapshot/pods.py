@@ -55,6 +55,19 @@ class Tally(Protocol):
         ...
 
 
+class Numbers:
+    """A tally that was worked out for every pod of a table, and is equal to itself alone."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, numbers: IntArray) -> None:
+        """`numbers` is (pod,)."""
+        self._numbers = numbers
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        return self._numbers[rows]
+
+
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     """Pods as columns of equal length, in the order in which they were loaded.
 

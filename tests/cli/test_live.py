@@ -17,7 +17,17 @@ from kschedx.api.kinds import KINDS
 from kschedx.cli import connection
 from kschedx.sources.live import client, lists
 from kschedx.sources.live.lists import path_of
-from tests.api_server import CERTIFICATE, FakeApiServer, Handler, Reply, Request, failure, kubeconfig, served
+from tests.api_server import (
+    CERTIFICATE,
+    FakeApiServer,
+    Handler,
+    Reply,
+    Request,
+    discovery_of,
+    failure,
+    kubeconfig,
+    served,
+)
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
@@ -72,7 +82,7 @@ def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -
 def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     why(tmp_path, url)
     asked = {request.path for request in api.requests}
-    assert asked == {"/version"} | {path_of(kind, kind.versions[0]) for kind in KINDS.values()}
+    assert asked == {"/version", "/apis"} | {path_of(kind, kind.versions[0]) for kind in KINDS.values()}
 
 
 def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -438,7 +448,20 @@ def test_an_older_version_of_a_kind_is_asked_for(api: FakeApiServer, url: str, t
     )
     api.fail("/policy/v1/poddisruptionbudgets", failure(404, "not found"), forever=True)
     api.fail("/policy/v1beta1/poddisruptionbudgets", Reply(body=body), forever=True)
-    assert json.loads(why(tmp_path, url).out)["source"]["kinds"]["PodDisruptionBudget"] == 1
+    policy = {"name": "policy", "versions": [{"groupVersion": "policy/v1beta1", "version": "v1beta1"}]}
+    older = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [policy]}
+    for told in (Reply(body=json.dumps(older).encode()), failure(403, "no"), Reply(body=b"<html>")):
+        api.fail("/apis", told)
+        assert json.loads(why(tmp_path, url).out)["source"]["kinds"]["PodDisruptionBudget"] == 1
+
+
+def test_what_is_not_served_is_not_asked_for(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.discovery = discovery_of(kind for kind in KINDS.values() if not kind.is_optional)
+    told = json.loads(why(tmp_path, url).out)
+    optional = {key for key, kind in KINDS.items() if kind.is_optional}
+    assert told["source"]["missing"] == dict.fromkeys(optional, "absent")
+    asked = {request.path.rpartition("/")[2] for request in api.requests}
+    assert not asked & {KINDS[key].plural for key in optional}
 
 
 def test_a_workload_that_may_not_be_read_is_not_called_missing(api: FakeApiServer, url: str, tmp_path: Path) -> None:

@@ -147,6 +147,13 @@ def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
         ("PriorityClass", "spec.priorityClassName", "system-node-critical", None),
         ("RuntimeClass", "spec.runtimeClassName", "kata", "what kata adds to its pods"),
         ("RuntimeClass", "metadata.labels", {}, None),
+        (
+            "ResourceClaimTemplate",
+            "spec.resourceClaims",
+            [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
+            "what a new pod's claims ask for",
+        ),
+        ("ResourceClaimTemplate", "metadata.labels", {}, None),
         ("LimitRange", "metadata.labels", {}, "what a container asks for that does not say so itself"),
         (
             "LimitRange",

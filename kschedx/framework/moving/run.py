@@ -1,75 +1,88 @@
-"""The profiles of a configuration on a cluster that moves."""
+"""A scheduler on a cluster that moves.
+
+What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes (`add_node`),
+and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole decision about a pod that waits,
+`run.filter` is PreFilter and Filter on the nodes that are asked about. Both cost what has moved since a pod of that
+kind was looked at; a change of the nodes costs a first look again.
+"""
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.runtime import Framework, request_options, seen_by
-from kschedx.framework.schedule import schedule
-from kschedx.releases import Release
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
+from kschedx.framework.scheduler import Filtered, FrameworkScheduler, Scheduler, filtered_on
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
-
-class Decision(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod: a Cycle without its trace."""
-
-    outcome: Outcome
-    message: str = ""
-    best: tuple[int, ...] = ()
-    """Rows of the nodes that share the highest total."""
-    nominated: int | None = None
-    """Row of the pod's nominated node, where it fits: kube-scheduler then looks at no other."""
-    post_filter: PostFilterResult | None = None
-
-    @classmethod
-    def of(cls, cycle: Cycle) -> Decision:
-        return cls(
-            outcome=cycle.outcome,
-            message=cycle.message,
-            best=cycle.best,
-            nominated=cycle.nominated,
-            post_filter=cycle.post_filter,
-        )
-
-    @property
-    def choice(self) -> tuple[int, ...]:
-        """Rows of the nodes among which kube-scheduler picks."""
-        return self.best if self.nominated is None else (self.nominated,)
+MOST_KINDS = 512
+"""How many kinds of pods are remembered; who was not asked about for longest is forgotten first."""
 
 
 class Run:
     """Where pods come and go. Whatever moves, moves through `cluster`."""
 
-    def __init__(self, snapshot: Snapshot, config: SchedulerConfig, release: Release) -> None:
-        self.config = config
-        self.release = release
-        self.cluster = MovingCluster(seen_by(release, snapshot))
-        self.cluster.snapshot.nodes(request_options(release))
-        self._frameworks: dict[str, Framework] = {}
+    def __init__(self, scheduler: Scheduler) -> None:
+        """The run begins with the scheduler's cluster, which stays as it is."""
+        self._base = scheduler
+        self.cluster = MovingCluster(scheduler.snapshot)
+        self._follows = isinstance(scheduler, FrameworkScheduler)
+        self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
+        self._kinds: dict[tuple[int, ...], Kind] = {}
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler on the cluster as it stands."""
+        if not self._follows:
+            return self._base.on(self.cluster.frozen())
+        if self._moving.snapshot is not self.cluster.snapshot:
+            self._moving = self._base.on(self.cluster.snapshot)
+            self._kinds.clear()
+        return self._moving
 
     @property
     def snapshot(self) -> Snapshot:
         """The cluster as it stands; it changes with every move."""
         return self.cluster.snapshot
 
-    def framework(self, profile: Profile) -> Framework:
-        """A profile's plugins, which see the cluster as it stands."""
-        known = self._frameworks.get(profile.scheduler_name)
-        if known is None:
-            known = Framework(profile, self.config, self.cluster.snapshot, self.release)
-            self._frameworks[profile.scheduler_name] = known
-        return known
-
     def cycle(self, row: int) -> Cycle:
         """Everything about a pod that waits, as `schedule` tells it of the cluster as it stands. Raises `ConfigError`
         where no profile has its schedulerName."""
-        pod = self.cluster.pods[row]
-        return schedule(self.framework(self.config.profile_for(pod.spec.scheduler_name)), pod)
+        return self.scheduler.schedule(self.cluster.pods[row])
 
     def decide(self, row: int) -> Decision:
-        """The same in short."""
-        return Decision.of(self.cycle(row))
+        """The same in short, for the price of what has moved since a pod of the kind was looked at. Raises
+        `ConfigError`."""
+        kind = self._kind(row)
+        decision = None if kind is None else kind.decide(self.cluster.pods[row])
+        return Decision.of(self.cycle(row)) if decision is None else decision
+
+    def filter(self, row: int, nodes: IntArray) -> Filtered:
+        """PreFilter, and Filter on some nodes, given by their rows in ascending order: the first plugin that rejects
+        each, with its reasons, and without nominated pods. The outcome has no findings: `cycle` tells them."""
+        kind = self._kind(row)
+        filtered = None if kind is None else kind.filter(self.cluster.pods[row], nodes)
+        if filtered is not None:
+            return filtered
+        scheduler = self.scheduler
+        assert isinstance(scheduler, FrameworkScheduler), "the schedulers before the framework have no PreFilter"
+        pod = self.cluster.pods[row]
+        framework = scheduler.framework(scheduler.config.profile_for(pod.spec.scheduler_name))
+        return filtered_on(framework, pod, nodes)
+
+    def _kind(self, row: int) -> Kind | None:
+        pods = self.cluster.pods
+        scheduler = self.scheduler
+        if not isinstance(scheduler, FrameworkScheduler) or not is_a_kind(pods.specs[row]):
+            return None
+        columns = (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses)
+        key = tuple(int(column.codes[row]) for column in columns)
+        kind = self._kinds.pop(key, None)
+        if kind is None:
+            pod = pods[row]
+            profile = scheduler.config.profile_for(pod.spec.scheduler_name)
+            kind = Kind(scheduler.framework(profile), pod, pods.steps)
+            if len(self._kinds) >= MOST_KINDS:
+                del self._kinds[next(iter(self._kinds))]
+        self._kinds[key] = kind
+        return kind

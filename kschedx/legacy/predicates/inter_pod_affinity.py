@@ -22,6 +22,7 @@ from kschedx.plugins.inter_pod_affinity.filtering import FilterState
 from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, ExistingTerms, PodTerms
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import Numbers, Tally
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -98,9 +99,9 @@ class MatchInterPodAffinity(Predicate):
             per_key[term.topology_key] = np.maximum(known, matching)
         state[self._key] = _State(
             rules=rules,
-            affinity=DomainSums.of(nodes, {term.topology_key: satisfying.astype(np.int64) for term in rules.affinity}),
-            anti_affinity=DomainSums.of(nodes, per_key),
-            existing=DomainSums.of(nodes, repelling),
+            affinity=DomainSums.of(nodes, _tallies({term.topology_key: satisfying for term in rules.affinity})),
+            anti_affinity=DomainSums.of(nodes, _tallies(per_key)),
+            existing=DomainSums.of(nodes, _tallies(repelling)),
             avoided=avoided,
             returned=np.zeros(len(pods), dtype=np.bool_),
         )
@@ -139,22 +140,26 @@ class MatchInterPodAffinity(Predicate):
         return joined([about_pods, rejected])
 
 
+def _tallies(per_pod: Mapping[str, IntArray | BoolArray]) -> dict[str, Tally]:
+    return {key: Numbers(numbers.astype(np.int64)) for key, numbers in per_pod.items()}
+
+
 def _changed(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
     """`own` are the pods that the incoming pod's own rules see."""
     fresh = ~now.returned[own.pods]
     first = PodRows(pods=own.pods[fresh], nodes=own.nodes[fresh])
     again = PodRows(pods=own.pods[~fresh], nodes=own.nodes[~fresh])
     under_all_keys = DomainSums(
-        weights=dict.fromkeys(now.anti_affinity.weights, now.avoided.astype(np.int64)),
-        sums=now.anti_affinity.after(nodes.cluster, first, sign).sums,
+        weights=_tallies(dict.fromkeys(now.anti_affinity.weights, now.avoided)),
+        sums=now.anti_affinity.after(nodes, first, sign).sums,
         everywhere=now.anti_affinity.everywhere,
     )
     return replace(
         now,
         rules=now.rules.after(nodes, every, sign),
-        affinity=now.affinity.after(nodes.cluster, own, sign),
-        anti_affinity=replace(under_all_keys.after(nodes.cluster, again, sign), weights=now.anti_affinity.weights),
-        existing=now.existing.after(nodes.cluster, every, sign),
+        affinity=now.affinity.after(nodes, own, sign),
+        anti_affinity=replace(under_all_keys.after(nodes, again, sign), weights=now.anti_affinity.weights),
+        existing=now.existing.after(nodes, every, sign),
     )
 
 

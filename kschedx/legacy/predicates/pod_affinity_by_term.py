@@ -19,6 +19,7 @@ from kschedx.plugins.inter_pod_affinity.domains import DomainSums
 from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, ExistingTerms
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import Numbers
 
 
 class _State(Struct, frozen=True, kw_only=True):
@@ -41,9 +42,11 @@ class MatchInterPodAffinityByTerm(Predicate):
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
-            repelling = repelling_pods(pod, nodes, last_key_if_any_matches, in_own_namespace=False)
+            per_pod = repelling_pods(pod, nodes, last_key_if_any_matches, in_own_namespace=False)
+            repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _State(
-                rules=Rules.of(pod, self._existing, nodes), existing=DomainSums.of(nodes, repelling)
+                rules=Rules.of(pod, self._existing, nodes),
+                existing=DomainSums.of(nodes, repelling),
             )
         except InputError as wrong:
             state[self._key] = str(wrong)
@@ -77,7 +80,7 @@ def last_key_if_any_matches(
 def _neighbours(term: AffinityTerm, nodes: NodeTable) -> tuple[BoolArray, bool]:
     """(node,) whether a pod that the term matches is in the node's domain, and whether one is anywhere."""
     matching = term.matching(nodes.pods)
-    sums = DomainSums.of(nodes, {term.topology_key: matching.astype(np.int64)}).sums[term.topology_key]
+    sums = DomainSums.of(nodes, {term.topology_key: Numbers(matching.astype(np.int64))}).sums[term.topology_key]
     near: BoolArray = _labelled(term.topology_key, nodes) & (sums[nodes.rows] > 0)
     return near, bool((matching & (nodes.pods.node >= 0)).any())
 

@@ -23,6 +23,7 @@ from kschedx.framework.interface import (
     PreFilterResult,
     ReservePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
@@ -66,6 +67,10 @@ class DynamicResources(
             except RefusalError as refusal:
                 return refusal.status
         return SUCCESS
+
+    def touches(self, pod: Pod) -> Touch:
+        concerned = self._enabled and (pod.spec.resource_claims or self._extended_resources(pod))
+        return Touch.CLUSTER if concerned else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self._enabled:

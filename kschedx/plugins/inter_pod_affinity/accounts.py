@@ -10,6 +10,7 @@ import numpy as np
 from kschedx.api.types import Pod
 from kschedx.findings import ExistingAntiAffinityConflict, Finding, PodAffinityUnsatisfied, PodAntiAffinityConflict
 from kschedx.plugins.inter_pod_affinity.filtering import FilterState
+from kschedx.plugins.inter_pod_affinity.tallies import SatisfiesAll
 from kschedx.plugins.inter_pod_affinity.terms import AffinityTerm
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -109,20 +110,27 @@ class Accounts:
 
     @cached_property
     def _satisfying(self) -> tuple[_Neighbours, ...]:
-        satisfying = self._counts.satisfying
-        return tuple(_Neighbours(self._nodes, term.topology_key, satisfying) for term in self._counts.affinity_terms)
+        pods = self._nodes.pods
+        terms = self._counts.affinity_terms
+        satisfying = SatisfiesAll(terms, 1).weights(pods, np.arange(len(pods))) > 0
+        return tuple(_Neighbours(self._nodes, term.topology_key, satisfying) for term in terms)
 
     @cached_property
     def _conflicting(self) -> tuple[_Neighbours, ...]:
+        pods = self._nodes.pods
         return tuple(
-            _Neighbours(self._nodes, term.topology_key, matching)
-            for term, matching in zip(self._counts.anti_affinity_terms, self._counts.conflicting, strict=True)
+            _Neighbours(self._nodes, term.topology_key, term.matching(pods))
+            for term in self._counts.anti_affinity_terms
         )
 
     @cached_property
     def _repelling(self) -> Mapping[str, _Neighbours]:
         weights = self._counts.existing_anti_affinity.weights
-        return {key: _Neighbours(self._nodes, key, weight > 0) for key, weight in weights.items()}
+        pods = self._nodes.pods
+        everyone = np.arange(len(pods))
+        return {
+            key: _Neighbours(self._nodes, key, weight.weights(pods, everyone) > 0) for key, weight in weights.items()
+        }
 
 
 class _Neighbours:

@@ -8,7 +8,8 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
-from kschedx.snapshot.nodes import ClusterNodes, NodeTable, PodRows
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import Tally
 
 
 def present(column: Column[str | None]) -> BoolArray:
@@ -26,37 +27,35 @@ class DomainSums(Struct, frozen=True, kw_only=True):
     by the pods that were added or removed on one of them.
     """
 
-    weights: Mapping[str, IntArray]
-    """Topology key to (pod,) int64: what a pod adds to the domain that it runs in."""
+    weights: Mapping[str, Tally]
+    """Topology key to what a pod adds to the domain that it runs in."""
     sums: Mapping[str, IntArray]
     """Topology key to (node,) int64 of the whole cluster: the sum in the node's domain, 0 where it has none."""
     everywhere: IntArray
     """(node,) the sum over all keys and domains."""
 
     @classmethod
-    def of(cls, nodes: NodeTable, weights: Mapping[str, IntArray]) -> DomainSums:
+    def of(cls, nodes: NodeTable, weights: Mapping[str, Tally]) -> DomainSums:
         """The sums over all pods that run in the cluster, be their nodes in this table or not."""
         count = len(nodes.cluster.nodes)
         sums: dict[str, IntArray] = {}
         total = 0
         for key, weight in weights.items():
-            pods = np.flatnonzero(weight)
-            pods = pods[nodes.pods.node[pods] >= 0]
             column = nodes.cluster.label(key)
-            here = _sum(nodes.pods.node[pods], weight[pods], count) * present(column)
+            here = nodes.pods.tally(weight) * present(column)
             domains = _sum(column.codes, here, len(column.values))
             sums[key] = domains[column.codes]
             total += int(here.sum())
         return cls(weights=weights, sums=sums, everywhere=np.full(count, total, dtype=np.int64))
 
-    def after(self, cluster: ClusterNodes, change: PodRows, sign: int) -> DomainSums:
+    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> DomainSums:
         """The sums after pods were added (sign +1) or removed (-1), each seen by its own node alone."""
         sums = dict(self.sums)
         everywhere = self.everywhere
         for key, weight in self.weights.items():
-            moved = weight[change.pods]
+            moved = weight.weights(nodes.pods, change.pods)
             if moved.any():
-                here = sign * _sum(change.nodes, moved, len(everywhere)) * present(cluster.label(key))
+                here = sign * _sum(change.nodes, moved, len(everywhere)) * present(nodes.cluster.label(key))
                 sums[key] = sums[key] + here
                 everywhere = everywhere + here
         return DomainSums(weights=self.weights, sums=sums, everywhere=everywhere)

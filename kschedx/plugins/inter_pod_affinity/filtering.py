@@ -14,23 +14,21 @@ from msgspec.structs import replace
 from kschedx.api.types import Labels, Pod
 from kschedx.framework.state import StateKey
 from kschedx.plugins.inter_pod_affinity.domains import DomainSums, present
+from kschedx.plugins.inter_pod_affinity.tallies import SatisfiesAll, weighted_groups, weighted_matches
 from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, ExistingTerms, PodTerms
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import Tally
 
 
 class FilterState(Struct, frozen=True, kw_only=True):
-    """The counts behind the three rules. Pods that wait are in the (pod,) arrays too: they may be added."""
+    """The counts behind the three rules."""
 
     affinity_terms: tuple[AffinityTerm, ...]
     """The incoming pod's required terms."""
     anti_affinity_terms: tuple[AffinityTerm, ...]
     matches_itself: bool
     """The incoming pod satisfies all of its own affinity terms."""
-    satisfying: BoolArray
-    """(pod,) pods that satisfy all affinity terms of the incoming pod."""
-    conflicting: tuple[BoolArray, ...]
-    """For each anti-affinity term of the incoming pod, (pod,) the pods that it matches."""
     repelling: Mapping[int, tuple[AffinityTerm, ...]]
     """Groups of existing pods to their anti-affinity terms that match the incoming pod."""
     existing: ExistingTerms
@@ -45,10 +43,6 @@ class FilterState(Struct, frozen=True, kw_only=True):
     ) -> FilterState:
         """The counts over the whole cluster."""
         affinity, anti_affinity = terms.required_affinity, terms.required_anti_affinity
-        satisfying = np.full(len(nodes.pods), bool(affinity), dtype=np.bool_)
-        for term in affinity:
-            satisfying &= term.matching(nodes.pods)
-        conflicting = tuple(term.matching(nodes.pods) for term in anti_affinity)
         namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
         repelling = {
             group: matching
@@ -59,13 +53,11 @@ class FilterState(Struct, frozen=True, kw_only=True):
             affinity_terms=affinity,
             anti_affinity_terms=anti_affinity,
             matches_itself=bool(affinity) and all(term.matches(pod, NO_LABELS) for term in affinity),
-            satisfying=satisfying,
-            conflicting=conflicting,
             repelling=repelling,
             existing=existing,
-            affinity=DomainSums.of(nodes, _weights(affinity, [satisfying] * len(affinity))),
-            anti_affinity=DomainSums.of(nodes, _weights(anti_affinity, conflicting)),
-            existing_anti_affinity=DomainSums.of(nodes, _repelling_weights(repelling, existing)),
+            affinity=DomainSums.of(nodes, _satisfying(affinity)),
+            anti_affinity=DomainSums.of(nodes, weighted_matches((term, 1) for term in anti_affinity)),
+            existing_anti_affinity=DomainSums.of(nodes, _repelling_weights(repelling)),
         )
 
     @property
@@ -77,9 +69,9 @@ class FilterState(Struct, frozen=True, kw_only=True):
         """The counts after pods were added (sign +1) or removed (-1), each seen by its own node alone."""
         return replace(
             self,
-            affinity=self.affinity.after(nodes.cluster, change, sign),
-            anti_affinity=self.anti_affinity.after(nodes.cluster, change, sign),
-            existing_anti_affinity=self.existing_anti_affinity.after(nodes.cluster, change, sign),
+            affinity=self.affinity.after(nodes, change, sign),
+            anti_affinity=self.anti_affinity.after(nodes, change, sign),
+            existing_anti_affinity=self.existing_anti_affinity.after(nodes, change, sign),
         )
 
     # --- the rules; (row,) for the nodes of a table, True where the node fails
@@ -109,21 +101,12 @@ class FilterState(Struct, frozen=True, kw_only=True):
 FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found')
 
 
-def _weights(terms: tuple[AffinityTerm, ...], matching: list[BoolArray] | tuple[BoolArray, ...]) -> dict[str, IntArray]:
-    """Topology key to (pod,) the number of terms with that key that match the pod."""
-    weights: dict[str, IntArray] = {}
-    for term, mask in zip(terms, matching, strict=True):
-        weights[term.topology_key] = weights.get(term.topology_key, 0) + mask.astype(np.int64)
-    return weights
+def _satisfying(terms: tuple[AffinityTerm, ...]) -> dict[str, Tally]:
+    """Topology key to the number of terms with that key, for pods that satisfy all terms."""
+    keys = [term.topology_key for term in terms]
+    return {key: SatisfiesAll(terms, keys.count(key)) for key in keys}
 
 
-def _repelling_weights(
-    repelling: Mapping[int, tuple[AffinityTerm, ...]], existing: ExistingTerms
-) -> dict[str, IntArray]:
-    """Topology key to (pod,) the number of the pod's own terms with that key that match the incoming pod."""
-    per_key: dict[str, dict[int, int]] = {}
-    for group, terms in repelling.items():
-        for term in terms:
-            per_group = per_key.setdefault(term.topology_key, {})
-            per_group[group] = per_group.get(group, 0) + 1
-    return {key: existing.per_pod(per_group) for key, per_group in per_key.items()}
+def _repelling_weights(repelling: Mapping[int, tuple[AffinityTerm, ...]]) -> dict[str, Tally]:
+    """Topology key to the number of the pod's own terms with that key that match the incoming pod."""
+    return weighted_groups((term.topology_key, group, 1) for group, terms in repelling.items() for term in terms)

@@ -18,13 +18,14 @@ from kschedx.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
 from kschedx.plugins.inter_pod_affinity.accounts import Accounts
 from kschedx.plugins.inter_pod_affinity.filtering import FILTER, FilterState
 from kschedx.plugins.inter_pod_affinity.scoring import SCORES, has_preferred_terms, normalized, raw_scores
-from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
+from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, ExistingTerms, PodTerms
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
@@ -46,6 +47,17 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     @cached_property
     def _existing(self) -> ExistingTerms:
         return ExistingTerms.of(self.handle.snapshot.pods)
+
+    def touches(self, pod: Pod) -> Touch:
+        namespaces = self.handle.snapshot.namespaces
+        try:
+            own = PodTerms.of_incoming(pod, namespaces)
+        except InputError:
+            return Touch.CLUSTER
+        labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
+        about = (term for _, its in self._existing.about(pod.metadata.namespace) for term in its.every)
+        concerned = bool(own.every) or any(term.matches(pod, labels) for term in about)
+        return Touch.CLUSTER if concerned else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         namespaces = self.handle.snapshot.namespaces

@@ -10,6 +10,7 @@ from kschedx.api.types import Labels, Pod
 from kschedx.framework.interface import MAX_NODE_SCORE
 from kschedx.framework.state import StateKey
 from kschedx.plugins.inter_pod_affinity.domains import DomainSums
+from kschedx.plugins.inter_pod_affinity.tallies import weighted_groups, weighted_matches
 from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, ExistingTerms, PodTerms
 from kschedx.snapshot.columns import FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -40,33 +41,22 @@ def raw_scores(
     Pods on nodes that were filtered out count too: they share domains with feasible ones. None where no term meets a
     pod that runs in a domain of its key, which is not the same as weights that cancel out.
     """
-    weights: dict[str, IntArray] = {}
-    meetings: dict[str, IntArray] = {}
-
-    def add(key: str, weight: IntArray, meeting: IntArray) -> None:
-        weights[key] = weights.get(key, 0) + weight
-        meetings[key] = meetings.get(key, 0) + meeting
-
-    for term, weight in _signed(terms):
-        matching = term.matching(nodes.pods).astype(np.int64)
-        add(term.topology_key, weight * matching, matching)
-
     namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
-    per_key: dict[str, dict[int, int]] = {}
+    own = tuple(_signed(terms))
+    stated: list[tuple[str, int, int]] = []
     for group, its in existing.about(pod.metadata.namespace):
         required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
         for term, weight in (*((one, hard_pod_affinity_weight) for one in required), *_signed(its)):
             if term.matches(pod, namespace_labels):
-                per_group = per_key.setdefault(term.topology_key, {})
-                per_group[group] = per_group.get(group, 0) + weight
-    for key, per_group in per_key.items():
-        add(key, existing.per_pod(per_group), existing.per_pod(dict.fromkeys(per_group, 1)))
+                stated.append((term.topology_key, group, weight))
 
-    if not DomainSums.of(nodes, meetings).everywhere.any():
+    met = weighted_matches((term, 1) for term, _ in own), weighted_groups((key, group, 1) for key, group, _ in stated)
+    if not any(DomainSums.of(nodes, meetings).everywhere.any() for meetings in met):
         return None
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
-    for sums in DomainSums.of(nodes, weights).sums.values():
-        scores += sums
+    for weights in (weighted_matches(own), weighted_groups(stated)):
+        for sums in DomainSums.of(nodes, weights).sums.values():
+            scores += sums
     return scores
 
 

@@ -60,11 +60,14 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         found = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
         return replace(self, namespaces=self.namespaces | found)
 
-    def matching(self, pods: PodTable) -> BoolArray:
-        """(pod,) which pods a resolved term of the pod to be scheduled matches, wherever they run."""
-        matching = pods.namespaces.where(lambda namespace: self.covers(namespace, NO_LABELS))
-        rows = np.flatnonzero(matching)
-        matching[rows] = pods.labels.take(rows).where(self.selector.matches)
+    def matching(self, pods: PodTable, rows: IntArray | None = None) -> BoolArray:
+        """(row,) which of these pods, or of all, a resolved term of the pod to be scheduled matches, wherever they
+        run."""
+        rows = np.arange(len(pods)) if rows is None else rows
+        matching = pods.namespaces.take(rows).where(lambda namespace: self.covers(namespace, NO_LABELS))
+        inside = np.flatnonzero(matching)
+        if len(inside):
+            matching[inside] = pods.labels.take(rows[inside]).where(self.selector.matches)
         return matching
 
     @property
@@ -96,6 +99,16 @@ class PodTerms(Struct, frozen=True, kw_only=True):
     required_anti_affinity: tuple[AffinityTerm, ...] = ()
     preferred_affinity: tuple[AffinityTerm, ...] = ()
     preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
+
+    @property
+    def every(self) -> tuple[AffinityTerm, ...]:
+        """The terms of all four lists."""
+        return (
+            *self.required_affinity,
+            *self.required_anti_affinity,
+            *self.preferred_affinity,
+            *self.preferred_anti_affinity,
+        )
 
     @classmethod
     def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
@@ -216,12 +229,12 @@ class ExistingTerms:
         for group in sorted({*self._naming.get(namespace, ()), *self._selecting}):
             yield group, self[group]
 
-    def per_pod(self, per_group: Mapping[int, int]) -> IntArray:
-        """(pod,) a number given for groups; 0 for the pods of all others."""
-        numbers = np.zeros(len(self._sources) + 1, dtype=np.int64)  # the last for pods of no group
-        for group, number in per_group.items():
-            numbers[group] = number
-        return numbers[self.group]
+    def per_group(self, numbers: Mapping[int, int]) -> IntArray:
+        """(group + 1,) a number given for some groups, else 0; the last is for the pods of no group, whose is -1."""
+        every = np.zeros(len(self._sources) + 1, dtype=np.int64)
+        for group, number in numbers.items():
+            every[group] = number
+        return every
 
 
 def _inter_pod(affinity: Affinity | None) -> Affinity | None:

@@ -17,7 +17,7 @@ import numpy as np
 from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeSpec, claim_name, not_found, not_owned_by
 from kschedx.api.types import Node, ObjectMeta, Pod, Volume
 from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Verdicts
 from kschedx.plugins.csi_migration import migrated_plugins
@@ -54,6 +54,9 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     @abstractmethod
     def default_limit(self, node: Node) -> int:
         """How many volumes a node takes whose allocatable does not say."""
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(self._may_count, pod.spec.volumes)) else PRE_FILTER_SKIP

@@ -19,7 +19,7 @@ from kschedx.findings import (
     PluginMessage,
     VolumeLimitExceeded,
 )
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult
+from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.csi_migration import migrated_plugins
@@ -58,6 +58,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """No more volumes of a CSI driver than the node's CSINode allows; a volume counts once per node."""
 
     name = "NodeVolumeLimits"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(is_counted, pod.spec.volumes)) else PRE_FILTER_SKIP

@@ -17,9 +17,10 @@ from kschedx.api.types import Pod
 from kschedx.findings import DomainCount, Finding, TopologyLabelMissing, TopologySpreadSkew
 from kschedx.framework.status import Code, Verdicts
 from kschedx.plugins.pod_topology_spread.constraints import Constraint, ConstraintRules, where_labelled, where_present
-from kschedx.plugins.pod_topology_spread.matching import MatchingPods
+from kschedx.plugins.pod_topology_spread.matching import MatchingPods, SelectedPods
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import PodTable
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"
@@ -33,7 +34,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     """The pods that match one constraint, by domain, and what a what-if has changed on single nodes.
 
     A domain is a value of the topology key, and its number the value's code in `domains`. (node,) arrays are over the
-    whole cluster, (pod,) over the PodTable.
+    whole cluster.
     """
 
     constraint: Constraint
@@ -45,9 +46,10 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     """(domain,) whether any counted node is in it; other domains do not take part in the minimum."""
     matching: IntArray
     """(domain,) matching pods on counted nodes."""
-    matches: BoolArray
-    """(pod,) whether adding or removing the pod changes the count. Unlike the count itself this holds for terminating
-    pods and under an empty selector."""
+    pods: PodTable
+    selected: SelectedPods
+    """The pods whose adding or removing changes the count. Unlike the count itself this includes terminating pods, and
+    all under an empty selector."""
     change: IntArray
     """(node,) matching pods added to the node minus those removed, in the node's own world."""
     itself: int
@@ -57,23 +59,23 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     def of(cls, constraint: Constraint, pod: Pod, pods: MatchingPods, counted: BoolArray, nodes: NodeTable) -> Self:
         """`nodes` are all nodes of the cluster."""
         domains = nodes.label(constraint.topology_key)
-        places = pods.places(constraint.selector)
-        places = places[counted[places]]
+        per_node = pods.per_node(constraint.selector) * counted
         size = len(domains.values)
         return cls(
             constraint=constraint,
             domains=domains,
             counted=counted,
             exists=np.bincount(domains.codes[counted], minlength=size) > 0,
-            matching=np.bincount(domains.codes[places], minlength=size).astype(np.int64),
-            matches=pods.where(constraint.selector),
+            matching=np.bincount(domains.codes, weights=per_node, minlength=size).astype(np.int64),
+            pods=nodes.pods,
+            selected=pods.selected(constraint.selector),
             change=np.zeros(len(nodes), dtype=np.int64),
             itself=int(constraint.selector.matches(pod.metadata.labels)),
         )
 
     def changed(self, change: PodRows, sign: int) -> Self:
         """The same with pods added (+1) or removed (-1)."""
-        effective = self.matches[change.pods] & self.counted[change.nodes]
+        effective = self.selected.where(self.pods, change.pods) & self.counted[change.nodes]
         total = self.change.copy()
         np.add.at(total, change.nodes[effective], sign)
         return replace(self, change=total)

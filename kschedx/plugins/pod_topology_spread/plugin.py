@@ -13,6 +13,7 @@ from kschedx.framework.interface import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts, error
@@ -39,6 +40,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not isinstance(args, PodTopologySpreadArgs):
             args = PodTopologySpreadArgs(defaulting_type=SYSTEM_DEFAULTING)
         self._rules = ConstraintRules(args, handle)
+
+    def touches(self, pod: Pod) -> Touch:
+        try:
+            spreads = self._rules.of(pod, DO_NOT_SCHEDULE) or self._rules.of(pod, SCHEDULE_ANYWAY)
+        except InputError:
+            return Touch.CLUSTER
+        return Touch.CLUSTER if spreads else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         try:

@@ -74,16 +74,15 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         scored = candidate & complete
 
         def spread(constraint: Constraint) -> SoftSpread:
-            places = pods.places(constraint.selector)
+            matching = pods.per_node(constraint.selector)
             if constraint.topology_key == HOSTNAME:
                 # a node's own pods count whatever the policies say, and every node is a domain, whatever its label
-                size, matching = int(np.count_nonzero(scored)), np.bincount(places, minlength=len(everything))
+                size = int(np.count_nonzero(scored))
             else:
                 counted = complete & rules.counted(constraint, pod, everything)
                 domain = _domains(constraint.topology_key, everything)
                 size = len(distinct(domain[scored]))
-                per_domain = np.bincount(domain[places[counted[places]]], minlength=int(domain.max(initial=0)) + 1)
-                matching = per_domain[domain]
+                matching = np.bincount(domain, weights=matching * counted)[domain]
             return SoftSpread(
                 constraint=constraint,
                 weight=math.log(float(size + 2)),

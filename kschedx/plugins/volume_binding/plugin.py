@@ -15,6 +15,7 @@ from kschedx.framework.interface import (
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
@@ -40,6 +41,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """A node must reach the volumes of bound claims, and get one for each claim that waits for its first consumer."""
 
     name = "VolumeBinding"
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         storage = self.handle.snapshot.storage

@@ -28,9 +28,12 @@ T = TypeVar("T")
 
 MAX_PAGE = 64 << 20
 """Bytes of a response; five hundred pods have ten million."""
+GRACE = 2.0
+"""Seconds that a request may be late until nobody waits for it any more."""
 FOREVER = 24 * 3600.0
 """Seconds: what a request without a timeout waits."""
 
+_JSON = "application/json"
 _READ = 1 << 20
 _SHOWN = 300
 """Characters of a server's own words."""
@@ -122,26 +125,26 @@ class ApiServer:
         if not client.configuration.verify_ssl:
             urllib3.disable_warnings(exceptions.InsecureRequestWarning)
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = _JSON) -> bytes:
         """The body of a 200. Raises `RefusedError` for other answers and `InputError` where there is none in time.
 
         A server that says when to come back is asked again then, and a connection that broke is tried once more; all of
         it within the timeout.
         """
-        return self._asked(path, query or {})
+        return self._asked(path, query or {}, accept=accept)
 
     def dry_run(self, path: str, manifest: bytes) -> bytes:
         """What the server would store of an object that is created; it does not (`dryRun=All`). Raises as `get`."""
         return self._asked(path, {"dryRun": "All"}, manifest)
 
-    def _asked(self, path: str, query: Mapping[str, str], sent: bytes | None = None) -> bytes:
+    def _asked(self, path: str, query: Mapping[str, str], sent: bytes | None = None, *, accept: str = _JSON) -> bytes:
         """A GET, or a POST of what is `sent`."""
         url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
         deadline = time.monotonic() + self.timeout
         dropped = False
         for tries in range(_TRIES):
             try:
-                return self._once(url, path, deadline, sent)
+                return self._once(url, path, deadline, sent, accept)
             except RefusedError as refused:
                 wait = refused.retry_after
                 if wait is None or tries == _TRIES - 1:
@@ -157,11 +160,11 @@ class ApiServer:
                 dropped = True
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, url: str, path: str, deadline: float, sent: bytes | None) -> bytes:
+    def _once(self, url: str, path: str, deadline: float, sent: bytes | None, accept: str) -> bytes:
         place = Place(source=self.url, object=path)
         left = max(deadline - time.monotonic(), 0.001)
         try:
-            headers = self._headers()
+            headers = self._headers(accept)
             if sent is not None:
                 headers["Content-Type"] = "application/json"
             response = self._pool.request(
@@ -182,10 +185,8 @@ class ApiServer:
             raise self._refused(response, body, place)
         return body
 
-    def _headers(self) -> urllib3.HTTPHeaderDict:
-        headers = urllib3.HTTPHeaderDict(
-            {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": "kschedx"}
-        )
+    def _headers(self, accept: str) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict({"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "kschedx"})
         for setting in self._client.configuration.auth_settings().values():
             if setting["value"]:
                 headers[setting["key"]] = setting["value"]

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from kschedx.api.kinds import KINDS, Kind
 from kschedx.errors import InputError, Place
-from kschedx.sources.live.client import ApiServer, RefusedError, within
+from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
+from kschedx.sources.live.discovery import discover
 from kschedx.sources.live.lists import ListPage, Restarted, pages
 
 THREADS = 4
@@ -23,8 +25,6 @@ WAITING = 4
 """Pages that may wait to be decoded."""
 TICK = 0.2
 """Seconds between two looks at the clock."""
-GRACE = 2.0
-"""Seconds that a request may be late until nobody waits for it any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,16 @@ def server_version(server: ApiServer) -> str:
 def read(server: ApiServer, kinds: Sequence[Kind] = tuple(KINDS.values()), *, namespace: str = "") -> Iterator[Event]:
     """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
 
-    Of a kind that is namespaced, only the objects of `namespace`, if one is given.
+    Of a kind that is namespaced, only the objects of `namespace`, if one is given. What the server does not serve is
+    not asked for.
     """
-    reading = _Reading(server, kinds, namespace)
+    found = discover(server)
+    served = {kind.key: found.versions(kind) for kind in kinds}
+    for kind in kinds:
+        if not served[kind.key]:
+            yield Unread(kind=kind.key, forbidden=False)
+    there = [replace(kind, versions=served[kind.key]) for kind in kinds if served[kind.key]]
+    reading = _Reading(server, there, namespace)
     try:
         yield from reading.events()
     finally:

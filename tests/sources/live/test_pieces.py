@@ -26,7 +26,7 @@ class Answering(ApiServer):
         self.url = "http://here"
         self._body_of_page = body
 
-    def get(self, path: str, query: object = None) -> bytes:
+    def get(self, path: str, query: object = None, *, accept: str = "") -> bytes:
         return self._body_of_page
 
 

@@ -1,0 +1,424 @@
+"""The columns of one kind of pod: pods that are equal in everything that scheduling reads, name and uid aside.
+
+What `schedule` works out for a pod is kept per plugin, and after a move only what the plugin says that the move touches
+is evaluated anew (`Plugin.touches`). Normalized scores are kept as long as the raw scores and the set of feasible
+nodes stay; totals are always added up anew. `None` in place of a decision means that the case is one of the rare ones
+which only `schedule` itself tells right: an internal error, nominated pods, a PreFilter that rejects.
+
+All arrays are (node,) over the whole cluster unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct, field
+
+from kschedx.api.types import Pod, PodSpec
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    FilterOutcome,
+    FilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Touch,
+)
+from kschedx.framework.runtime import Framework, verdicts_of
+from kschedx.framework.schedule import nothing_fits
+from kschedx.framework.scheduler import Filtered
+from kschedx.framework.state import CycleState, NotPreparedError
+from kschedx.framework.status import SUCCESS, Code, Verdicts
+from kschedx.snapshot.columns import BoolArray, Column, IntArray, distinct
+from kschedx.snapshot.moving import Steps
+from kschedx.snapshot.nodes import NodeTable
+
+_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
+
+
+def is_a_kind(spec: PodSpec) -> bool:
+    """Whether pods of this spec can share columns: nothing about them depends on their name."""
+    return not (spec.volumes or spec.resource_claims or spec.scheduling_group)
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What becomes of one pod: a Cycle without its trace."""
+
+    outcome: Outcome
+    message: str = ""
+    best: IntArray = field(default_factory=lambda: _NO_ROWS)
+    """(tie,) rows of the nodes that share the highest total."""
+    nominated: int | None = None
+    """Row of the pod's nominated node, where it fits: kube-scheduler then looks at no other."""
+    post_filter: PostFilterResult | None = None
+
+    @classmethod
+    def of(cls, cycle: Cycle) -> Decision:
+        return cls(
+            outcome=cycle.outcome,
+            message=cycle.message,
+            best=np.array(cycle.best, dtype=np.int64),
+            nominated=cycle.nominated,
+            post_filter=cycle.post_filter,
+        )
+
+    @property
+    def choice(self) -> IntArray:
+        """Rows of the nodes among which kube-scheduler picks."""
+        return self.best if self.nominated is None else np.array([self.nominated], dtype=np.int64)
+
+
+class _Filter:
+    """A Filter plugin's verdicts, in a few bytes per node."""
+
+    def __init__(self, plugin: FilterPlugin, touch: Touch) -> None:
+        self.plugin = plugin
+        self.touch = touch
+        self.runs = True
+        self.codes = np.zeros(0, dtype=np.int8)
+        self.reason = np.zeros(0, dtype=np.int32)
+        self.reasons: list[tuple[str, ...]] = []
+        self._number: dict[tuple[str, ...], int] = {}
+
+    def put(self, verdicts: Verdicts) -> None:
+        """The verdicts of all nodes."""
+        self.codes = verdicts.codes.astype(np.int8)
+        self.reasons = list(verdicts.reasons.values)
+        self.reason = verdicts.reasons.codes.astype(np.int32)
+        self._number = {}
+
+    def put_rows(self, rows: IntArray, verdicts: Verdicts) -> None:
+        """The verdicts of some nodes."""
+        if not self._number:
+            self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
+        self.codes[rows] = verdicts.codes
+        self.reason[rows] = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
+
+    def _code(self, reasons: tuple[str, ...]) -> int:
+        number = self._number.setdefault(reasons, len(self.reasons))
+        if number == len(self.reasons):
+            self.reasons.append(reasons)
+        return number
+
+    def verdicts(self, rows: IntArray) -> Verdicts:
+        """As the plugin gave them for these nodes, without its explanations."""
+        return Verdicts(
+            codes=self.codes[rows].astype(np.int64),
+            reasons=Column(self.reason[rows].astype(np.int64), self.reasons),
+        )
+
+
+class _Score:
+    """A Score plugin's part of the totals."""
+
+    def __init__(self, plugin: ScorePlugin, touch: Touch, weight: int) -> None:
+        self.plugin = plugin
+        self.touch = touch
+        self.weight = weight
+        self.skipped = False
+        normalizes = type(plugin).normalize_score is not ScorePlugin.normalize_score
+        self.is_sum = not normalizes and touch is not Touch.CLUSTER
+        """A node's part is its raw score times the weight, whatever other nodes have."""
+        self.raw: IntArray = _NO_ROWS
+        self.weighted: IntArray | None = None
+        """(feasible node,); None where it has to be worked out."""
+
+
+class Kind:
+    """One kind of pod under one profile."""
+
+    def __init__(self, framework: Framework, pod: Pod, steps: Steps) -> None:
+        self._framework = framework
+        self._steps = steps
+        self._seen = -1
+        filters = framework.plugins("filter", FilterPlugin)
+        scores = framework.plugins("score", ScorePlugin)
+        self._pre_filters = [(p, p.touches(pod)) for p in framework.plugins("preFilter", PreFilterPlugin)]
+        self._pre_scores = [(p, p.touches(pod)) for p in framework.plugins("preScore", PreScorePlugin)]
+        self._filters = [_Filter(plugin, plugin.touches(pod)) for plugin in filters]
+        self._scores = [
+            _Score(plugin, plugin.touches(pod), framework.profile.weights[plugin.name]) for plugin in scores
+        ]
+        self._pre_enqueue = framework.plugins("preEnqueue", PreEnqueuePlugin)
+        self._pre_enqueue_touched = [p for p in self._pre_enqueue if p.touches(pod) is Touch.CLUSTER]
+        self._entered = True
+        self._state = CycleState()
+        self._pre_filtered: dict[str, PreFilterResult] = {}
+        self._left: BoolArray | None = None
+        """The nodes that PreFilter plugins name; None for all."""
+        self._is_rare = False
+        self._rejections = np.zeros(0, dtype=np.int16)
+        """How many plugins reject a node."""
+        self._feasible: IntArray = _NO_ROWS
+        """(feasible node,) rows."""
+        self._sum: IntArray = _NO_ROWS
+        """What the scores that are plain sums come to."""
+        self._decision: Decision | None = None
+        self._decided_for = ""
+        """The nominated node of the pod that `_decision` is about."""
+
+    def decide(self, pod: Pod) -> Decision | None:
+        """What becomes of a pod of this kind now."""
+        framework = self._framework
+        if not len(framework.nodes) or not self._may_enter(pod):
+            return None
+        moved = self._seen != len(self._steps)
+        self._catch_up(pod)
+        if self._is_rare or (framework.nominated and len(framework.nominated_change(pod, framework.nodes))):
+            return None
+        if moved or self._decision is None or self._decided_for != pod.status.nominated_node_name:
+            self._decision = self._decide(pod)
+            self._decided_for = pod.status.nominated_node_name
+        return self._decision
+
+    def _may_enter(self, pod: Pod) -> bool:
+        asked = self._pre_enqueue if self._seen < 0 else self._pre_enqueue_touched
+        entered = self._entered and all(plugin.pre_enqueue(pod).is_success for plugin in asked)
+        if self._seen < 0:
+            self._entered = entered
+        return entered
+
+    def _decide(self, pod: Pod) -> Decision | None:
+        nominated = None
+        name = pod.status.nominated_node_name
+        if name:
+            row = self._framework.snapshot.cluster.index.get(name)
+            if row is not None and self._left is not None and not self._left[row]:
+                return None
+            if row is not None and not self._rejections[row]:
+                nominated = row
+        if not len(self._feasible):
+            return self._nothing_fits(pod)
+        totals = self._totals(pod)
+        if totals is None:
+            return None
+        best = self._feasible[np.flatnonzero(totals == totals.max())]
+        return Decision(outcome=Outcome.SCHEDULED, best=best, nominated=nominated)
+
+    # --- what has moved
+
+    def _catch_up(self, pod: Pod) -> None:
+        if self._seen == len(self._steps):
+            return
+        nodes = self._framework.nodes
+        if self._seen < 0 or self._is_rare:
+            self._evaluate(pod)
+        else:
+            rows = distinct(self._steps.since(self._seen)[1])
+            self._evaluate_touched(pod, rows, nodes.take(rows))
+        self._seen = len(self._steps)
+
+    def _evaluate(self, pod: Pod) -> None:
+        """Everything, for the first time."""
+        nodes = self._framework.nodes
+        self._is_rare = False
+        self._pre_filter(pod, every=True)
+        self._rejections = np.zeros(len(nodes), dtype=np.int16)
+        self._sum = np.zeros(len(nodes), dtype=np.int64)
+        if self._is_rare:
+            return
+        for one in self._filters:
+            one.codes = np.zeros(0, dtype=np.int8)
+            self._filter(one, pod)
+        self._find_feasible()
+        skipped = self._pre_score(pod, nodes, touched=False)
+        for score in self._scores:
+            score.weighted = None
+            if score.touch is Touch.CLUSTER:
+                continue
+            score.skipped = score.plugin.name in skipped
+            if score.skipped or self._is_rare:
+                continue
+            raw = self._raw(score, pod, nodes)
+            if score.is_sum:
+                self._sum += raw * score.weight
+                score.raw = raw.astype(np.int16)
+            else:
+                score.raw = raw
+
+    def _evaluate_touched(self, pod: Pod, rows: IntArray, part: NodeTable) -> None:
+        """What pods that came to these nodes or left them can have changed; `part` is the table of the nodes."""
+        self._pre_filter(pod, every=False)
+        if self._is_rare:
+            return
+        feasible_before = self._rejections[rows] == 0
+        anew = False
+        for one in self._filters:
+            if one.touch is Touch.CLUSTER:
+                self._filter(one, pod)
+                anew = True
+            elif one.touch is Touch.NODE and one.runs:
+                verdicts = verdicts_of(one.plugin, self._state, pod, part)
+                self._rejections[rows] -= one.codes[rows] != 0
+                one.put_rows(rows, verdicts)
+                self._rejections[rows] += verdicts.rejected
+                self._is_rare |= bool((verdicts.codes == Code.ERROR).any())
+        if anew or not np.array_equal(feasible_before, self._rejections[rows] == 0):
+            self._find_feasible()
+        for score in self._scores:
+            if score.touch is Touch.CLUSTER:
+                score.weighted = None
+            elif score.touch is Touch.NODE and not score.skipped:
+                raw = self._raw(score, pod, part)
+                if score.is_sum:
+                    self._sum[rows] += (raw - score.raw[rows]) * score.weight
+                    score.raw[rows] = raw
+                elif not np.array_equal(score.raw[rows], raw):
+                    score.raw[rows] = raw
+                    score.weighted = None
+
+    # --- filters
+
+    def _pre_filter(self, pod: Pod, *, every: bool) -> None:
+        """PreFilter of every plugin, or of those that a move can touch."""
+        framework, state = self._framework, self._state
+        ran = False
+        for plugin, touch in self._pre_filters:
+            if every or touch is Touch.CLUSTER:
+                self._pre_filtered[plugin.name] = plugin.pre_filter(state, pod, framework.nodes)
+                ran = True
+        if not ran:
+            return
+        skipped: set[str] = set()
+        left: frozenset[str] | None = None
+        for name, result in self._pre_filtered.items():
+            if result.status.is_skip and name not in framework.release.never_skips_filter:
+                skipped.add(name)
+            elif not (result.status.is_success or result.status.is_skip):
+                self._is_rare = True
+            elif result.nodes is not None:
+                left = result.nodes if left is None else left & result.nodes
+        state.skip_filter = frozenset(skipped)
+        self._left = None
+        if left is not None:
+            index = framework.snapshot.cluster.index
+            self._is_rare |= not left or any(name not in index for name in left)
+            self._left = np.zeros(len(framework.nodes), dtype=np.bool_)
+            self._left[[index[name] for name in left if name in index]] = True
+
+    def _filter(self, one: _Filter, pod: Pod) -> None:
+        """All nodes anew."""
+        if one.codes.size:
+            self._rejections -= one.codes != 0
+        one.runs = one.plugin.name not in self._state.skip_filter
+        if one.runs:
+            verdicts = verdicts_of(one.plugin, self._state, pod, self._framework.nodes)
+            self._is_rare |= bool((verdicts.codes == Code.ERROR).any())
+        else:
+            verdicts = Verdicts.success(len(self._framework.nodes))
+        one.put(verdicts)
+        self._rejections += one.codes != 0
+
+    def _find_feasible(self) -> None:
+        passed = self._rejections == 0
+        if self._left is not None:
+            passed &= self._left
+        feasible = np.flatnonzero(passed)
+        if not np.array_equal(feasible, self._feasible):
+            self._feasible = feasible
+            for score in self._scores:
+                score.weighted = None
+
+    # --- scores
+
+    def _pre_score(self, pod: Pod, nodes: NodeTable, *, touched: bool) -> frozenset[str]:
+        """The plugins that do not score, of those that any move touches, or of the others."""
+        skipped: set[str] = set()
+        for plugin, touch in self._pre_scores:
+            if touched is not (touch is Touch.CLUSTER):
+                continue
+            try:
+                status = plugin.pre_score(self._state, pod, nodes)
+            except NotPreparedError:
+                self._is_rare = True
+                continue
+            if status.is_skip:
+                if plugin.name not in self._framework.release.never_skips_score:
+                    skipped.add(plugin.name)
+            elif not status.is_success:
+                self._is_rare = True
+        return frozenset(skipped)
+
+    def _raw(self, score: _Score, pod: Pod, nodes: NodeTable) -> IntArray:
+        try:
+            raw = score.plugin.score(self._state, pod, nodes)
+        except NotPreparedError:
+            self._is_rare = True
+            return np.zeros(len(nodes), dtype=np.int64)
+        if score.is_sum:
+            self._check(raw)
+        return raw
+
+    def _check(self, scores: IntArray) -> None:
+        """A score out of bounds is an internal error."""
+        if len(scores) and (int(scores.max()) > MAX_NODE_SCORE or int(scores.min()) < MIN_NODE_SCORE):
+            self._is_rare = True
+
+    def _totals(self, pod: Pod) -> IntArray | None:
+        """(feasible node,)"""
+        feasible = self._feasible
+        everywhere = len(feasible) == len(self._sum)
+        totals = self._sum.copy() if everywhere else self._sum[feasible]
+        stale = [score for score in self._scores if not score.is_sum and not score.skipped and score.weighted is None]
+        if stale:
+            nodes = self._framework.nodes if everywhere else self._framework.nodes.take(feasible)
+            skipped = self._pre_score(pod, nodes, touched=True)
+            for score in stale:
+                if score.touch is not Touch.CLUSTER:
+                    raw = score.raw if everywhere else score.raw[feasible]
+                elif score.plugin.name in skipped:
+                    score.weighted = np.zeros(len(feasible), dtype=np.int64)
+                    continue
+                else:
+                    raw = self._raw(score, pod, nodes)
+                normalized = score.plugin.normalize_score(self._state, pod, nodes, raw)
+                self._check(normalized)
+                score.weighted = normalized * score.weight
+        for score in self._scores:
+            if score.weighted is not None:
+                totals += score.weighted
+        return None if self._is_rare else totals
+
+    # --- where no node is feasible
+
+    def filter(self, pod: Pod, rows: IntArray) -> Filtered | None:
+        """PreFilter, and Filter on some nodes, without findings and nominated pods."""
+        self._catch_up(pod)
+        if self._is_rare:
+            return None
+        rows = rows if self._left is None else rows[self._left[rows]]
+        return Filtered(status=SUCCESS, nodes=self._framework.nodes.take(rows), outcome=self._outcome(rows))
+
+    def _outcome(self, rows: IntArray) -> FilterOutcome:
+        """What Filter says on some nodes."""
+        ran = [one for one in self._filters if one.runs]
+        codes = np.zeros(len(rows), dtype=np.int64)
+        first = np.full(len(rows), -1, dtype=np.int64)
+        verdicts = tuple(one.verdicts(rows) for one in ran)
+        for number, verdict in enumerate(verdicts):
+            news = (codes == 0) & verdict.rejected
+            codes[news] = verdict.codes[news]
+            first[news] = number
+        names = tuple(one.plugin.name for one in ran)
+        return FilterOutcome(plugins=names, verdicts=verdicts, codes=codes, plugin=first)
+
+    def _nothing_fits(self, pod: Pod) -> Decision:
+        framework = self._framework
+        everything = framework.nodes
+        rows = np.arange(len(everything)) if self._left is None else np.flatnonzero(self._left)
+        nodes = everything if self._left is None else everything.take(rows)
+        cycle = Cycle(
+            pod=pod,
+            snapshot=framework.snapshot,
+            profile=framework.profile,
+            release=framework.release,
+            all_nodes=everything,
+            outcome=Outcome.UNSCHEDULABLE,
+        )
+        naming = tuple(name for name, result in self._pre_filtered.items() if result.nodes is not None)
+        outcome = self._outcome(rows)
+        return Decision.of(nothing_fits(framework, self._state, pod, cycle, nodes, outcome, naming))

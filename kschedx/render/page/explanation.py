@@ -1,0 +1,193 @@
+"""The answer of `kschedx why` as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kschedx.answer.explanation import Explanation
+from kschedx.explain.admission import ROUTINE
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.grouping import NodeGroup
+from kschedx.explain.ranking import ranking
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.status import Code
+from kschedx.render.blocks import eviction_facts, told
+from kschedx.render.layout import SEPARATOR
+from kschedx.render.outcome import sentence
+from kschedx.render.page.model import (
+    SCREEN_WIDTH,
+    Candidate,
+    Candidates,
+    Fix,
+    Fixes,
+    Line,
+    Notes,
+    Page,
+    Scores,
+    Section,
+    Tone,
+    Verdicts,
+)
+from kschedx.render.safe import visible
+from kschedx.render.screen import why
+from kschedx.render.wording import Fact
+from kschedx.render.words import describe
+
+MOST_CANDIDATES = 200
+NOT_ASKED = "not asked"
+"""A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
+
+
+def page_of(explanation: Explanation) -> Page:
+    """Everything that the screens of `why` can show, in one place."""
+    cycle = explanation.cycle
+    diagnosis = Diagnosis(cycle)
+    ranked = ranking(cycle, 2)
+    facts = [("kube-scheduler", cycle.message)] if cycle.message else []
+    facts.append(("release", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"))
+    return Page(
+        title=f"{cycle.pod.key} · kschedx why",
+        headline=visible(sentence(diagnosis, ranked)),
+        tone=_tone(cycle.outcome),
+        facts=tuple((label, visible(text)) for label, text in facts),
+        screen="\n".join(line.plain.rstrip() for line in why(explanation, width=SCREEN_WIDTH)),
+        sections=tuple(_sections(explanation, diagnosis)),
+    )
+
+
+def _tone(outcome: Outcome) -> Tone:
+    match outcome:
+        case Outcome.SCHEDULED:
+            return Tone.GOOD
+        case Outcome.GATED:
+            return Tone.HELD
+        case _:
+            return Tone.BAD
+
+
+def _sections(explanation: Explanation, diagnosis: Diagnosis) -> Iterator[Section]:
+    document = explanation.to_dict()
+    fixes = tuple(_fixes(document))
+    if fixes:
+        yield Fixes(fixes=fixes)
+    notes = tuple(visible(note.text) for note in explanation.notes if note.id != ROUTINE)
+    if notes:
+        yield Notes(notes=notes)
+    verdicts = _verdicts(diagnosis)
+    if verdicts is not None:
+        yield verdicts
+    scores = _scores(explanation.cycle)
+    if scores is not None:
+        yield scores
+    candidates = tuple(_candidates(explanation.cycle))
+    if candidates:
+        yield Candidates(candidates=candidates)
+
+
+def _fixes(document: Mapping[str, object]) -> Iterator[Fix]:
+    found = document["fixes"]
+    assert isinstance(found, list)
+    for fix in found:
+        yield Fix(
+            title=visible(fix["title"]),
+            certainty=fix["certainty"],
+            nodes=tuple(map(visible, fix["feasibleNodes"])),
+            changes=msgspec.json.format(msgspec.json.encode(fix["changes"]), indent=2).decode(),
+        )
+
+
+def _verdicts(diagnosis: Diagnosis) -> Verdicts | None:
+    """None where no node was evaluated."""
+    cycle = diagnosis.cycle
+    if cycle.nodes is None or cycle.filter is None:
+        return None
+    plugins = cycle.filter.plugins
+    codes = (NOT_ASKED, *(code.text for code in Code))
+    cell = {code.value: number for number, code in enumerate(Code, start=1)}
+    patterns: dict[tuple[int, ...], int] = {}
+    stories: dict[tuple[Line, ...], int] = {}
+    pattern_of: list[int] = []
+    verdict_of: list[int] = []
+    story_of: list[int] = []
+    columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
+    for row in range(len(cycle.nodes)):
+        pattern = tuple(cell[column[row]] for column in columns)
+        pattern_of.append(patterns.setdefault(pattern, len(patterns)))
+        verdict_of.append(int(cycle.filter.plugin[row]))
+        rejected = cycle.filter.codes[row] != Code.SUCCESS or any(column[row] for column in columns)
+        story = tuple(_story(diagnosis, row)) if rejected else ()
+        story_of.append(stories.setdefault(story, len(stories)))
+    groups = [_members(group) for group in diagnosis.groups]
+    grouped = {row for group in groups for row in group}
+    passing = tuple(row for row in range(len(cycle.nodes)) if row not in grouped)
+    return Verdicts(
+        plugins=plugins,
+        nodes=tuple(map(visible, cycle.nodes.names)),
+        codes=codes,
+        patterns=tuple(patterns),
+        pattern_of=tuple(pattern_of),
+        verdict_of=tuple(verdict_of),
+        stories=tuple(stories),
+        story_of=tuple(story_of),
+        groups=(*((passing,) if passing else ()), *groups),
+    )
+
+
+def _members(group: NodeGroup) -> tuple[int, ...]:
+    return tuple(map(int, group.rows))
+
+
+def _story(diagnosis: Diagnosis, row: int) -> Iterator[Line]:
+    detail = diagnosis.detail(row)
+    for blocker in detail.account.blockers:
+        for finding in told(blocker):
+            words = describe(finding, detail)
+            yield Line(
+                plugin=blocker.plugin,
+                code=blocker.code.text,
+                headline=visible(words.headline),
+                facts=tuple(map(_labelled, words.facts)),
+            )
+    facts = tuple(_labelled(fact) for fact in eviction_facts(detail))
+    if facts:
+        yield Line(plugin="", code="", headline="", facts=facts)
+
+
+def _labelled(fact: Fact) -> tuple[str, str]:
+    return visible(fact.label), visible(SEPARATOR.join(fact.items))
+
+
+def _scores(cycle: Cycle) -> Scores | None:
+    ranked = ranking(cycle)
+    if ranked is None or not ranked.nodes:
+        return None
+    first = ranked.nodes[0].contributions
+    return Scores(
+        plugins=tuple(one.plugin for one in first),
+        weights=tuple(one.weight for one in first),
+        nodes=tuple(visible(node.name) for node in ranked.nodes),
+        best=ranked.winners,
+        raw=tuple(tuple(one.raw for one in node.contributions) for node in ranked.nodes),
+        normalized=tuple(tuple(one.normalized for one in node.contributions) for node in ranked.nodes),
+        totals=tuple(node.total for node in ranked.nodes),
+    )
+
+
+def _candidates(cycle: Cycle) -> Iterator[Candidate]:
+    result = cycle.post_filter
+    if result is None:
+        return
+    best = frozenset(result.best)
+    pods = cycle.snapshot.pods
+    ordered = sorted(result.candidates, key=lambda one: one.node not in best)
+    for candidate in ordered[:MOST_CANDIDATES]:
+        yield Candidate(
+            node=visible(cycle.all_nodes.cluster.names[candidate.node]),
+            best=candidate.node in best,
+            violations=candidate.pdb_violations,
+            victims=tuple(
+                visible(f"{pods.key(row)} (priority {int(pods.priorities[row])})") for row in candidate.victims
+            ),
+        )

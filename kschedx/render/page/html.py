@@ -1,0 +1,77 @@
+"""A page as one HTML file."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+import msgspec
+
+from kschedx.render.page.model import Page
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="kschedx">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<header id="head"><h1 class="{tone}">{headline}</h1>{facts}</header>
+<main id="sections"></main>
+<details id="screen" open><summary>As text</summary><pre>{screen}</pre></details>
+<script type="application/json" id="page">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+_POLICY = (
+    "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'; "
+    "frame-src 'none'; connect-src 'none'"
+)
+
+
+def html(page: Page) -> str:
+    """The file's text. Nothing on the page can become markup or script: its policy allows the file's own alone."""
+    style, script = _asset("page.css"), _asset("page.js")
+    facts = "".join(f"<p><b>{escape(label)}</b> {escape(told)}</p>" for label, told in page.facts)
+    return _PAGE.format(
+        policy=_POLICY.format(style=_hash(style), script=_hash(script)),
+        title=escape(page.title),
+        tone=page.tone.value,
+        headline=escape(page.headline),
+        facts=facts,
+        screen=escape(page.screen),
+        data=_embedded(page),
+        style=style,
+        script=script,
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("kschedx.render.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
+
+
+def _embedded(page: Page) -> str:
+    """JSON that cannot end the element it stands in; nor does it hold what reorders or hides text."""
+    text = msgspec.json.encode(page).decode()
+    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text if text.isascii() else "".join(c if c.isascii() or c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -1,0 +1,283 @@
+"use strict";
+// Everything below builds elements and sets text; nothing of the page's data is ever parsed as markup.
+const page = JSON.parse(document.getElementById("page").textContent);
+const ROW = 26;
+const AHEAD = 12;
+const PRINTED = 300;
+const STEP = 500;
+
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name === "style") Object.assign(element.style, value);
+    else if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const number = (value) => value.toLocaleString("en-US");
+const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+function section(title, ...children) {
+  const made = make("section", {}, make("h2", {}, title), ...children);
+  document.getElementById("sections").append(made);
+  return made;
+}
+
+// A sortable, filterable list of rows of which only those in sight are in the page.
+// columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into.
+function grid({label, template, columns, rows, text, pick, noun}) {
+  let shown = rows, selected = null, sorted = {column: -1, up: true};
+  const words = new Map();
+  const count = make("span", {class: "count", role: "status"});
+  const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${label}`, oninput: refresh});
+  const head = make("div", {class: "row head", role: "row", style: {gridTemplateColumns: template}});
+  const canvas = make("div", {style: {position: "relative"}});
+  const frame = make("div", {class: "grid", role: "grid", tabindex: "0", "aria-label": label, onscroll: draw, onkeydown: key}, head, canvas);
+  const buttons = columns.map((column, index) => {
+    const button = make("button", {type: "button", onclick: () => sort(index)}, column.label);
+    head.append(make("div", {role: "columnheader", class: column.turned ? "turned" : column.number ? "number" : ""}, button));
+    return button;
+  });
+
+  function sort(index) {
+    sorted = {column: index, up: sorted.column === index ? !sorted.up : true};
+    buttons.forEach((button, at) => button.parentElement.setAttribute(
+      "aria-sort", at !== index ? "none" : sorted.up ? "ascending" : "descending"));
+    refresh();
+  }
+  function words_of(row) {
+    if (!words.has(row)) words.set(row, text(row).toLowerCase());
+    return words.get(row);
+  }
+  function refresh() {
+    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    shown = wanted.length ? rows.filter((row) => wanted.every((word) => words_of(row).includes(word))) : rows.slice();
+    if (sorted.column >= 0) {
+      const compare = columns[sorted.column].compare;
+      shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
+    }
+    count.textContent = shown.length === rows.length ? plural(rows.length, noun) : `${number(shown.length)} of ${plural(rows.length, noun)}`;
+    canvas.style.height = `${shown.length * ROW}px`;
+    frame.setAttribute("aria-rowcount", shown.length + 1);
+    draw();
+  }
+  function draw() {
+    const top = Math.max(0, Math.floor(frame.scrollTop / ROW) - AHEAD);
+    const height = printing ? shown.length : Math.ceil((frame.clientHeight || 600) / ROW) + 2 * AHEAD;
+    const end = Math.min(shown.length, top + Math.min(height, printing ? PRINTED : height));
+    const made = [];
+    for (let at = top; at < end; at++) {
+      const row = shown[at];
+      made.push(make("div", {
+        class: "row body", role: "row", "aria-rowindex": at + 2, "aria-selected": row === selected,
+        style: {gridTemplateColumns: template, top: `${at * ROW}px`}, onclick: () => select(row),
+      }, ...columns.map((column) => column.cell(row))));
+    }
+    canvas.replaceChildren(...made);
+  }
+  function select(row) {
+    selected = row;
+    draw();
+    if (pick) pick(row);
+  }
+  function key(event) {
+    const step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20}[event.key];
+    if (!step || !shown.length) return;
+    event.preventDefault();
+    const at = Math.min(shown.length - 1, Math.max(0, shown.indexOf(selected) + step));
+    if (at * ROW < frame.scrollTop || (at + 3) * ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = (at - 3) * ROW;
+    select(shown[at]);
+  }
+  addEventListener("resize", draw);
+  redraws.push(draw);
+  requestAnimationFrame(refresh);
+  return {
+    frame, tools: make("div", {class: "tools"}, filter, count),
+    show(next) { rows = next; selected = null; refresh(); },
+    select,
+  };
+}
+
+let printing = false;
+const redraws = [];
+addEventListener("beforeprint", () => { printing = true; redraws.forEach((draw) => draw()); });
+addEventListener("afterprint", () => { printing = false; redraws.forEach((draw) => draw()); });
+
+const by = (value) => (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
+const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, title: text}, text);
+
+const LOOK = {
+  "Success": ["c-pass", "·"], "Unschedulable": ["c-reject", "×"], "UnschedulableAndUnresolvable": ["c-never", "■"],
+  "Error": ["c-error", "!"], "not asked": ["c-none", ""],
+};
+const look = (code) => LOOK[code] || ["c-error", "?"];
+
+const DRAW = {
+  verdicts(data) {
+    const story = make("aside", {class: "story", "aria-live": "polite"}, "Choose a row: a node's story.");
+    const cells = (node) => data.patterns[data.pattern_of[node]];
+    const passes = (node) => data.verdict_of[node] < 0;
+    const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not asked").length;
+    const headline = (node) => {
+      if (passes(node)) return "fits";
+      const line = data.stories[data.story_of[node]][0];
+      return line ? `${line[0]} · ${line[2]}` : data.plugins[data.verdict_of[node]];
+    };
+    const groups = data.groups.map((members) => ({node: members[0], members}));
+    const nodes = data.nodes.map((_, node) => ({node, members: [node]}));
+    const label = (row) => row.members.length > 1 ? `${data.nodes[row.node]} and ${number(row.members.length - 1)} more` : data.nodes[row.node];
+    const columns = [
+      {label: "node", compare: by((row) => data.nodes[row.node]), cell: (row) => cell(label(row))},
+      {label: "nodes", number: true, compare: by((row) => row.members.length), cell: (row) => cell(number(row.members.length), "number")},
+      ...data.plugins.map((plugin, at) => ({
+        label: plugin, turned: true, compare: by((row) => -cells(row.node)[at]),
+        cell: (row) => {
+          const code = data.codes[cells(row.node)[at]], [kind, mark] = look(code);
+          const verdict = data.verdict_of[row.node] === at ? " verdict" : "";
+          return make("div", {role: "gridcell", class: `cell ${kind}${verdict}`, title: `${plugin}: ${code}`, "aria-label": `${plugin}: ${code}`}, mark);
+        },
+      })),
+      {label: "why", compare: by((row) => headline(row.node)), cell: (row) => cell(headline(row.node))},
+    ];
+    const table = grid({
+      label: "verdicts", noun: "row", columns, rows: groups, pick: tell,
+      template: `17rem 4rem repeat(${data.plugins.length}, 24px) 34rem`,
+      text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
+        ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
+    });
+    function tell(row) {
+      const lines = data.stories[data.story_of[row.node]];
+      story.replaceChildren(
+        make("h3", {}, data.nodes[row.node]),
+        ...(row.members.length > 1 ? [make("p", {class: "label"}, `stands for ${plural(row.members.length, "node")}`)] : []),
+        ...(passes(row.node) && !rejections(row.node) ? [make("p", {}, "fits: every plugin lets the pod pass")] : []),
+        ...lines.flatMap(([plugin, code, told, facts]) => [
+          ...(plugin ? [make("p", {class: "headline"}, `✗ ${plugin} · ${told}`), make("p", {class: "label"}, code)] : []),
+          make("dl", {}, ...(facts || []).flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
+        ]));
+    }
+    const each = make("button", {type: "button", "aria-pressed": "false", onclick: () => {
+      const on = each.getAttribute("aria-pressed") === "false";
+      each.setAttribute("aria-pressed", on);
+      table.show(on ? nodes : groups);
+    }}, "every node");
+    table.tools.prepend(each);
+    const legend = make("div", {class: "legend"}, ...["Success", "Unschedulable", "UnschedulableAndUnresolvable", "Error"].map((code) =>
+      make("span", {}, make("span", {class: `key cell ${look(code)[0]}`}, look(code)[1]), code)),
+      make("span", {}, "framed: the plugin that kube-scheduler stops at"));
+    section("Verdicts", table.tools, legend, make("div", {class: "split"}, table.frame, story));
+    const first = groups.find((row) => !passes(row.node)) || groups[0];
+    if (first) requestAnimationFrame(() => table.select(first));
+  },
+
+  scores(data) {
+    let unit = "weighted";
+    const value = (node, at) => unit === "raw" ? data.raw[node][at] : unit === "normalized" ? data.normalized[node][at] : data.normalized[node][at] * data.weights[at];
+    const highest = Math.max(1, ...data.totals);
+    const rows = data.nodes.map((_, node) => node);
+    const columns = [
+      {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
+      {label: "total", number: true, compare: by((node) => -data.totals[node]), cell: (node) => cell(number(data.totals[node]), "number")},
+      {label: "contributions", compare: by((node) => -data.totals[node]), cell: (node) => make("div", {role: "gridcell"}, make("div", {class: "bar"},
+        ...data.plugins.map((plugin, at) => {
+          const part = data.normalized[node][at] * data.weights[at];
+          return make("span", {title: `${plugin} ${data.normalized[node][at]} × ${data.weights[at]} = ${part}`,
+            style: {width: `${Math.max(0, 100 * part / highest)}%`, background: colour(at)}});
+        })))},
+      ...data.plugins.map((plugin, at) => ({label: `${plugin} × ${data.weights[at]}`, number: true,
+        compare: by((node) => -value(node, at)), cell: (node) => cell(number(value(node, at)), "number")})),
+    ];
+    const table = grid({label: "scores", noun: "node", columns, rows, text: (node) => data.nodes[node],
+      template: `18rem 5rem 16rem ${data.plugins.map((plugin) => `${plugin.length + 6}ch`).join(" ")}`});
+    const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
+      unit = name;
+      units.forEach((button) => button.setAttribute("aria-pressed", button.textContent === name));
+      table.show(rows);
+    }}, name));
+    table.tools.prepend(...units);
+    const legend = make("div", {class: "legend"}, ...data.plugins.map((plugin, at) =>
+      make("span", {}, make("span", {class: "key", style: {background: colour(at)}}), `${plugin} × ${data.weights[at]}`)));
+    const best = data.best > 1 ? `${plural(data.best, "node")} share the highest total: kube-scheduler picks one at random` : `${data.nodes[0]} has the highest total`;
+    section("Scores", make("p", {}, best), table.tools, legend, table.frame);
+  },
+
+  candidates(data) {
+    section("Preemption", make("ul", {class: "cards"}, ...data.candidates.map((candidate) =>
+      make("li", {class: candidate.best ? "card best" : "card"},
+        make("b", {}, candidate.node), candidate.best ? make("span", {class: "badge"}, "best") : "",
+        make("p", {class: "label"}, `${plural(candidate.victims.length, "victim")}, ${plural(candidate.violations, "budget violation")}`),
+        make("ul", {}, ...candidate.victims.map((victim) => make("li", {class: "mono"}, victim)))))));
+  },
+
+  fixes(data) {
+    section("Fixes", make("ul", {class: "cards"}, ...data.fixes.map((fix) => {
+      const copy = make("button", {type: "button", onclick: async () => {
+        copy.textContent = (await copied(fix.changes)) ? "copied" : "not copied";
+        setTimeout(() => { copy.textContent = "copy changes"; }, 1500);
+      }}, "copy changes");
+      return make("li", {class: "card"}, make("p", {}, fix.title, " ", make("span", {class: "badge"}, fix.certainty)),
+        fix.nodes.length ? make("p", {class: "label"}, `fits ${fix.nodes.slice(0, 4).join(", ")}${fix.nodes.length > 4 ? ` and ${number(fix.nodes.length - 4)} more` : ""}`) : "",
+        make("details", {}, make("summary", {}, "changes"), make("pre", {}, fix.changes)), copy);
+    })));
+  },
+
+  table(data) {
+    let shown = data.rows, most = STEP, sorted = {column: -1, up: true};
+    const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${data.title}`, oninput: refresh});
+    const count = make("span", {class: "count", role: "status"});
+    const more = make("button", {type: "button", onclick: () => { most += STEP; draw(); }}, "show more");
+    const body = make("tbody");
+    const heads = data.columns.map((column, at) => make("th", {scope: "col", class: column.is_number ? "number" : ""},
+      make("button", {type: "button", onclick: () => { sorted = {column: at, up: sorted.column === at ? !sorted.up : true}; refresh(); }}, column.label)));
+    function refresh() {
+      const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      shown = data.rows.filter((row) => { const text = row.join(" ").toLowerCase(); return wanted.every((word) => text.includes(word)); });
+      if (sorted.column >= 0) {
+        const compare = by((row) => row[sorted.column]);
+        shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
+        heads.forEach((head, at) => head.setAttribute("aria-sort", at !== sorted.column ? "none" : sorted.up ? "ascending" : "descending"));
+      }
+      most = STEP;
+      draw();
+    }
+    function draw() {
+      count.textContent = shown.length === data.rows.length ? plural(data.rows.length, "row") : `${number(shown.length)} of ${plural(data.rows.length, "row")}`;
+      more.hidden = shown.length <= most;
+      body.replaceChildren(...shown.slice(0, most).map((row) => make("tr", {}, ...row.map((value, at) =>
+        make("td", {class: data.columns[at].is_number ? "number" : ""}, typeof value === "number" ? number(value) : value)))));
+    }
+    const tools = data.rows.length > 8 ? [make("div", {class: "tools"}, filter, count)] : [];
+    section(data.title, ...tools, make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more);
+    draw();
+  },
+
+  notes(data) {
+    section("Notes", make("ul", {}, ...data.notes.map((note) => make("li", {}, note))));
+  },
+};
+
+// Colours that people with any colour vision tell apart (Okabe and Ito), then the same darker.
+const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7f00", "#5b2a86", "#7f7f7f", "#1b6ca8", "#a56a00", "#00684c"];
+const colour = (at) => COLOURS[at % COLOURS.length];
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = make("textarea", {class: "mono"});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+for (const one of page.sections) DRAW[one.kind](one);
+document.getElementById("screen").open = false;

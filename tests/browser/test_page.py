@@ -1,0 +1,143 @@
+"""The HTML file of an answer, in a real browser. Run by `pytest -m browser`; needs Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import kschedx
+from kschedx.answer.explanation import Explanation
+from kschedx.render.page.explanation import page_of
+from kschedx.render.page.html import html
+from tests.browser.chromium import Page, chromium
+from tests.command import ROOT
+
+pytestmark = pytest.mark.browser
+
+NODES = 5_000
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with chromium(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture
+def page(browser: Page) -> Page:
+    browser.complaints.clear()
+    browser.requests.clear()
+    return browser
+
+
+def written(folder: Path, explanation: Explanation) -> Path:
+    path = folder / "answer.html"
+    path.write_text(html(page_of(explanation)), encoding="utf-8")
+    return path
+
+
+def story(name: str) -> Explanation:
+    folder = ROOT / "fixtures" / name
+    cluster = next(path for path in (folder / "cluster", folder / "cluster.yaml") if path.exists())
+    return kschedx.explain(kschedx.load(str(cluster)), yaml.safe_load((folder / "pod.yaml").read_text()))
+
+
+def node(name: str, cpu: str, labels: dict[str, str] | None = None) -> dict[str, object]:
+    amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(name: str, cpu: str, **spec: object) -> dict[str, object]:
+    container = {"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+@pytest.mark.parametrize("name", ["zone-full", "tie", "preemption-pdb", "gated", "volume-statefulset-no-claim"])
+@pytest.mark.parametrize("width", [1400, 420])
+def test_it_opens_without_a_complaint_and_asks_nobody(page: Page, tmp_path: Path, name: str, width: int) -> None:
+    page.resize(width, 900)
+    path = written(tmp_path, story(name))
+    page.open(path)
+    assert page.complaints == []
+    assert page.requests == [path.as_uri()]
+    assert page.text("h1")[0]
+    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
+
+
+def test_without_scripts_the_first_screen_can_be_read(page: Page, tmp_path: Path) -> None:
+    page.open(written(tmp_path, story("zone-full")), scripts=False)
+    page.send("Emulation.setScriptExecutionDisabled", value=False)
+    assert "insufficient cpu, short by 600m" in page.text("details pre")[0]
+
+
+def test_a_row_is_a_group_and_a_click_tells_its_story(page: Page, tmp_path: Path) -> None:
+    page.resize(1400, 900)
+    page.open(written(tmp_path, story("zone-full")))
+    rows = page.text(".row.body")
+    assert len(rows) == 2
+    page.click(".row.body:nth-child(2)")
+    assert "NodeAffinity · nodeSelector does not match" in page.text(".story")[0]
+    page.click("button[aria-pressed]")
+    assert len(page.text(".row.body")) == 6
+
+
+def test_rows_are_sorted_and_filtered(page: Page, tmp_path: Path) -> None:
+    page.resize(1400, 900)
+    snapshot = kschedx.Snapshot.from_objects([node("small", "1"), node("large", "64"), node("middle", "8")])
+    page.open(written(tmp_path, kschedx.explain(snapshot, pod("web", "500m"))))
+    scores = "[aria-label=scores]"
+    page.click(f"{scores} .row.head > :nth-child(1) button")
+    assert [row.split("\n")[0] for row in page.text(f"{scores} .row.body")] == ["large", "middle", "small"]
+    page.click(f"{scores} .row.head > :nth-child(1) button")
+    assert [row.split("\n")[0] for row in page.text(f"{scores} .row.body")] == ["small", "middle", "large"]
+    page.run(
+        "const box = document.querySelector('[aria-label=\"filter scores\"]');"
+        "box.value = 'DDL'; box.dispatchEvent(new Event('input'))"
+    )
+    assert [row.split("\n")[0] for row in page.text(f"{scores} .row.body")] == ["middle"]
+
+
+def test_what_the_cluster_says_is_text(page: Page, tmp_path: Path) -> None:
+    evil = "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
+    snapshot = kschedx.Snapshot.from_objects([node("n", "4", {"disk": evil})])
+    page.open(written(tmp_path, kschedx.explain(snapshot, pod("web", "1", nodeSelector={"disk": "ssd"}))))
+    assert page.run("document.title") == "default/web · kschedx why"
+    assert page.complaints == []
+    assert evil in page.text(".story")[0]
+    assert page.run("document.querySelectorAll('img').length") == 0
+
+
+def test_a_large_cluster_has_only_the_rows_in_sight(page: Page, tmp_path: Path) -> None:
+    page.resize(1400, 900)
+    nodes = [node(f"node-{number:05}", str(1 + number % 7)) for number in range(NODES)]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("web", "4500m"))
+    page.open(written(tmp_path, explanation))
+    assert page.text("[aria-label=scores] ~ *, .tools .count")[-1] == "2,142 nodes"
+    assert 0 < len(page.text("[aria-label=scores] .row.body")) < 100
+    page.run("document.querySelector('[aria-label=scores]').scrollTop = 1e9")
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.text("[aria-label=scores] .row.body")[-1]
+    assert page.run("document.querySelectorAll('*').length < 3000")
+
+
+def test_the_keyboard_walks_through_the_nodes(page: Page, tmp_path: Path) -> None:
+    page.open(written(tmp_path, story("zone-full")))
+    page.run(
+        "document.querySelector('[aria-label=verdicts]').dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'ArrowDown', bubbles: true}))"
+    )
+    assert page.text("[aria-selected=true]") != []
+    assert "NodeAffinity" in page.text(".story")[0]

@@ -1,0 +1,101 @@
+"""A decision on a cluster that has moved is the one on a cluster that was built that way."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from kschedx.framework.moving import Decision, Run
+from kschedx.releases import resolve
+from kschedx.schedulers import scheduler_of
+from kschedx.snapshot.snapshot import Snapshot
+
+RECORDED = Path(__file__).parent.parent / "conformance"
+FAMILIES = (
+    "resources",
+    "nodeaffinity",
+    "taints",
+    "ports",
+    "interpod",
+    "spread",
+    "images",
+    "preemption",
+    "config",
+    "mixed",
+)
+
+
+def recorded(family: str, number: int) -> list[Any]:
+    with gzip.open(RECORDED / f"{family}.jsonl.gz") as lines:
+        cases = [json.loads(line) for line in lines]
+    return cases[:: max(len(cases) // number, 1)][:number]
+
+
+def told(decision: Decision) -> tuple[object, ...]:
+    found = decision.post_filter
+    preemption = None if found is None else (found.status.code, found.status.reasons, found.candidates, found.best)
+    return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
+
+
+def anew(run: Run, row: int) -> Decision:
+    """As a scheduler that has never seen the cluster before."""
+    built = run.cluster.frozen()
+    return Decision.of(run.scheduler.on(built).schedule(built.pods[row]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
+    for case in recorded(family, 6):
+        dice = random.Random(case["name"])
+        snapshot = Snapshot.from_objects(case["objects"])
+        release = resolve(feature_gates=case.get("featureGates"))
+        run = Run(scheduler_of(case["config"], release, snapshot))
+        pods, nodes = run.cluster.pods, len(snapshot.cluster.nodes)
+        known = {profile.scheduler_name for profile in run.scheduler.config.profiles}
+        able = [row for row in range(len(pods)) if pods.specs[row].scheduler_name in known]
+        movable = [row for row in range(len(pods)) if pods.node[row] >= 0 or row in pods.pending]
+        if not movable or not nodes:
+            continue
+        before = run.cluster.frozen().pods.node
+        asked = [row for row in able if pods.node[row] < 0][:3]
+        for _ in range(8):
+            row = dice.choice(movable)
+            if pods.node[row] >= 0:
+                run.cluster.remove(row, waits=True)
+            else:
+                run.cluster.place(row, dice.randrange(nodes))
+            for other in asked:
+                if pods.node[other] < 0:
+                    assert told(run.decide(other)) == told(anew(run, other)), (case["name"], pods.key(other))
+        run.cluster.revert(0)
+        np.testing.assert_array_equal(pods.node, before)
+        for other in asked:
+            assert told(run.decide(other)) == told(anew(run, other)), case["name"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_node_more_and_back_again(family: str) -> None:
+    for case in recorded(family, 3):
+        snapshot = Snapshot.from_objects(case["objects"])
+        release = resolve(feature_gates=case.get("featureGates"))
+        run = Run(scheduler_of(case["config"], release, snapshot))
+        cluster = run.cluster
+        row = cluster.pods.rows[case["pod"]]
+        before = told(run.decide(row))
+        mark = cluster.mark()
+        for template in snapshot.cluster.nodes[:2]:
+            metadata = replace(template.metadata, name=f"more-{template.name}")
+            added = cluster.add_node(replace(template, metadata=metadata))
+            assert told(run.decide(row)) == told(anew(run, row)), case["name"]
+            fits = run.filter(row, np.array([added])).outcome.passed
+            if fits.any() and cluster.pods.node[row] < 0:
+                cluster.place(row, added)
+        cluster.revert(mark)
+        assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]

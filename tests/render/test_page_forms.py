@@ -1,0 +1,125 @@
+"""A page as HTML, Markdown and SVG: what it holds, and that nothing from a cluster is markup in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+import kschedx
+from kschedx.answer.explanation import Explanation
+from kschedx.render.page.explanation import page_of
+from kschedx.render.page.html import html
+from kschedx.render.page.markdown import markdown
+from kschedx.render.page.model import Scores, Verdicts
+from kschedx.render.page.svg import svg
+from tests.command import ROOT
+from tests.golden.stories import STORIES, Story
+
+EVIL = "</script><img src=x onerror=alert(1)>`` | @team \u202e\"'"
+SVG = "{http://www.w3.org/2000/svg}"
+
+each_story = pytest.mark.parametrize(
+    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
+)
+
+
+def told(story: Story) -> Explanation:
+    snapshot = kschedx.load(str(ROOT / story.cluster))
+    return kschedx.explain(snapshot, story.manifest, config=story.configuration)
+
+
+def node(name: str, cpu: str = "4", **labels: str) -> dict[str, object]:
+    amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(cpu: str = "1", **selector: str) -> dict[str, object]:
+    container = {"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [container], "nodeSelector": selector},
+    }
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the text in some of them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.policy = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        given = dict(attrs)
+        if given.get("http-equiv") == "Content-Security-Policy":
+            self.policy = given["content"] or ""
+
+
+def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a", disk=EVIL)]), pod(disk="ssd"))
+    text = html(page_of(explanation))
+    elements = Elements(text)
+    assert elements.tags.count("script") == 2
+    assert "img" not in elements.tags
+    assert "default-src 'none'" in elements.policy
+    assert "unsafe" not in elements.policy
+    assert "http" not in elements.policy
+    assert "\u202e" not in text
+
+
+@each_story
+def test_a_page_stays_small_beside_its_data(story: Story) -> None:
+    made = page_of(told(story))
+    text = html(made)
+    data = re.search(r'id="page">(.*?)</script>', text, re.DOTALL)
+    assert data
+    assert len(text) - len(data[1]) - len(made.screen) < 300_000
+
+
+def test_the_verdict_map_has_every_node_once() -> None:
+    nodes = [node(f"n{number}", str(number % 4 + 1)) for number in range(12)]
+    made = page_of(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")))
+    verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
+    assert sorted(row for group in verdicts.groups for row in group) == list(range(12))
+    for row, name in enumerate(verdicts.nodes):
+        cells = [verdicts.codes[cell] for cell in verdicts.patterns[verdicts.pattern_of[row]]]
+        fits = int(name[1:]) % 4 + 1 >= 3
+        assert (verdicts.verdict_of[row] < 0) == fits
+        assert cells.count("Success") == len(verdicts.plugins) - (not fits)
+    scores = next(section for section in made.sections if isinstance(section, Scores))
+    assert len(scores.nodes) == 6
+    for row, total in enumerate(scores.totals):
+        assert total == sum(s * w for s, w in zip(scores.normalized[row], scores.weights, strict=True))
+
+
+def test_markdown_has_no_markup_from_the_cluster() -> None:
+    tainted = {**node("a"), "spec": {"taints": [{"key": "team", "value": EVIL, "effect": "NoSchedule"}]}}
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([tainted]), pod())
+    outside = markdown(page_of(explanation)).partition("<details>")[0]
+    assert not re.search(r"(?<!\\)<(?!br>)", outside)
+    assert "@" not in outside
+    assert r"\<img" in outside
+
+
+@each_story
+def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
+    made = page_of(told(story))
+    root = ElementTree.fromstring(svg(made))
+    assert root.tag == f"{SVG}svg"
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for box in root.iter(f"{SVG}rect"):
+        if "x" in box.attrib:
+            assert float(box.attrib["x"]) + float(box.attrib["width"]) <= width
+            assert float(box.attrib["y"]) + float(box.attrib["height"]) <= height
