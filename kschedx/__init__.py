@@ -20,10 +20,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
+    from kschedx.autoscaler.flags import FlagValue
+    from kschedx.autoscaler.run import Autoscaling
     from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "__version__", "explain", "load", "simulate"]
+__all__ = ["Snapshot", "__version__", "autoscale", "explain", "load", "simulate"]
 
 
 def __getattr__(name: str) -> object:
@@ -90,3 +92,33 @@ def simulate(
     from kschedx.simulate.simulation import simulate_queue
 
     return simulate_queue(snapshot, config=config, kube_version=kube_version, feature_gates=feature_gates)
+
+
+def autoscale(
+    snapshot: Snapshot,
+    *,
+    group_label: str,
+    templates: Mapping[str, object] | None = None,
+    flags: Mapping[str, FlagValue] | None = None,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    now: str | None = None,
+) -> Autoscaling:
+    """Run one loop of the cluster-autoscaler over the pending pods.
+
+    The snapshot has the autoscaler's status ConfigMap. A node belongs to the group that its label `group_label` names.
+    `templates` is what the cloud says of a group's nodes, `{group: {"Node": manifest, "Pods": [manifest]}}`; `flags` is
+    the autoscaler's command line, name without dashes to value or list; `config` its scheduler configuration; `now` the
+    time of the loop. Raises `errors.InputError` for input that cannot be used.
+    """
+    from kschedx.autoscaler.run import autoscale_snapshot
+
+    return autoscale_snapshot(
+        snapshot,
+        group_label=group_label,
+        templates=templates,
+        flags=flags,
+        config=config,
+        kube_version=kube_version,
+        now=now,
+    )

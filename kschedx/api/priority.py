@@ -59,6 +59,11 @@ def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> I
         yield conflict
 
 
+def names_no_priority(spec: PodSpec) -> bool:
+    """Neither a priority nor a class is written."""
+    return spec.priority is None and not spec.priority_class_name
+
+
 def global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
     """The class of pods that name none: of several, which only a race can leave, the one of the lowest value."""
     return min((one for one in classes.values() if one.global_default), key=lambda one: one.value, default=None)

@@ -351,22 +351,25 @@ class ContainerImage(Struct, frozen=True, kw_only=True, rename="camel"):
 class NodeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
+    provider_id: str = field(default="", name="providerID")
 
 
 class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     kubelet_version: str = ""
 
 
-class NodeCondition(Struct, frozen=True, kw_only=True):
+class NodeCondition(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
     status: str = ""
+    last_transition_time: str | None = None
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
     conditions: tuple[NodeCondition, ...] = ()
-    """Schedulers before 1.13 read them; later ones read the taints that stand for them."""
+    """Schedulers before 1.13 and the cluster-autoscaler read them; later schedulers read the taints that stand for
+    them."""
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
@@ -487,6 +490,18 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+# --- what the cluster-autoscaler writes and reads
+
+AUTOSCALER_STATUS = "kube-system/cluster-autoscaler-status"
+AUTOSCALER_PRIORITIES = "kube-system/cluster-autoscaler-priority-expander"
+AUTOSCALER_CONFIG_MAPS = frozenset({AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES})
+
+
+class ConfigMap(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    data: dict[str, str] = {}
 
 
 # --- what admission reads

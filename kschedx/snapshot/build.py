@@ -108,6 +108,7 @@ class SnapshotBuilder:
         self._images = NodeImages()
         self._others: dict[str, list[Any]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
+        self._config_maps: dict[str, types.ConfigMap] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin and positions in the batch of the pods that were added together."""
         self._events = events.FailedSchedulingEvents()
@@ -202,10 +203,20 @@ class SnapshotBuilder:
             if name == events.KIND and head.group in events.GROUPS:
                 self._add_event(_decode_item(raw, events.EventItem))
                 return
+<<<<<<< HEAD
             kind = kind_of(name, head.group)
             if kind is None:
                 refuse_unknown(name, head.group)
                 self.kinds[key_of(name, head.group) or "?"] += 1
+=======
+            if kind == "ConfigMap" and head.group == "" and head.metadata is not None:
+                key = f"{head.metadata.namespace or 'default'}/{head.metadata.name}"
+                if key in types.AUTOSCALER_CONFIG_MAPS:
+                    self._config_maps[key] = decode(raw, types.ConfigMap)
+            if GROUPS.get(kind) != head.group:
+                refuse_unknown(kind, head.group)
+                self.kinds[kind or "?"] += 1
+>>>>>>> d25496e (The cluster-autoscaler's own loop, on template nodes: kschedx.autoscale)
                 return
             meta = head.metadata
             own = (meta.name if meta else None) or ""
@@ -339,6 +350,7 @@ class SnapshotBuilder:
             priority_classes=classes,
             pod_groups={f"{g.metadata.namespace}/{g.metadata.name}": g for g in self._others["PodGroup"]},
             workloads=self._workloads,
+            config_maps=self._config_maps,
             devices=Devices.of(self._others),
             storage=Storage.of(self._others),
             failed_scheduling=self._events.of_pending(pods),

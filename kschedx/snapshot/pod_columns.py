@@ -11,9 +11,10 @@ import numpy as np
 from msgspec import UNSET, Raw
 
 from kschedx.api import types
+from kschedx.api.annotations import ANNOTATION_MARKS, is_read
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import default_pod_spec, default_pod_status, merge_label_keys, uses_label_keys
-from kschedx.api.priority import resolve_priority
+from kschedx.api.priority import global_default, names_no_priority, resolve_priority
 from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.pods import PodTable
@@ -88,6 +89,7 @@ class PodColumns:
         self.namespaces: list[str] = []
         self.uids: list[str] = []
         self.labels = _Interner({})
+        self.annotations = _Interner({})
         self.owners = _Interner(())
         self.specs = _Interner(types.PodSpec())
         self.statuses = _Interner(types.PodStatus())
@@ -116,6 +118,8 @@ class PodColumns:
         label_keys = [_bytes(meta.labels) for meta in metas]
         self.labels.codes += self.labels.codes_of(label_keys, _labels, fail)
         self.owners.codes += self.owners.codes_of([_bytes(meta.owner_references) for meta in metas], _owners, fail)
+        annotation_keys = [b"" if meta.annotations is UNSET else _read_annotations(bytes(meta.annotations)) for meta in metas]
+        self.annotations.codes += self.annotations.codes_of(annotation_keys, _annotations, fail)
         self.node_names += [spec.node_name or "" for spec in specs]
         for spec in specs:
             spec.node_name = UNSET
@@ -158,6 +162,11 @@ class PodColumns:
 
     def table(self, nodes: Mapping[str, int], classes: Mapping[str, types.PriorityClass]) -> PodTable:
         specs = self.specs.column()
+        without_priority = (
+            frozenset(code for code, spec in enumerate(specs.values) if names_no_priority(spec))
+            if global_default(classes) is None
+            else frozenset[int]()
+        )
         specs.values = [resolve_priority(spec, classes) for spec in specs.values]
         phases, node_names = Column.of(self.phases), Column.of(self.node_names)
         finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -167,8 +176,10 @@ class PodColumns:
             namespaces=Column.of(self.namespaces),
             uids=self.uids,
             labels=self.labels.column(),
+            annotations=self.annotations.column(),
             owners=self.owners.column(),
             specs=specs,
+            without_priority=without_priority,
             statuses=self.statuses.column(),
             phases=phases,
             start_times=self.start_times,
@@ -237,6 +248,23 @@ def _labels(text: bytes) -> dict[str, str]:
         return decode(text, dict[str, str]) if text != b"null" else {}
     except InputError as error:
         raise error.at(Place(field="metadata.labels")) from None
+
+
+def _read_annotations(text: bytes) -> bytes:
+    """The part that is read; empty for nearly every pod."""
+    if not any(mark in text for mark in ANNOTATION_MARKS):
+        return b""
+    every = msgspec.json.decode(text)
+    if not isinstance(every, dict):
+        return text
+    return _ENCODER.encode({key: every[key] for key in sorted(every) if is_read(key)})
+
+
+def _annotations(text: bytes) -> dict[str, str]:
+    try:
+        return decode(text, dict[str, str])
+    except InputError as error:
+        raise error.at(Place(field="metadata.annotations")) from None
 
 
 def _owners(text: bytes) -> tuple[types.OwnerReference, ...]:

@@ -81,8 +81,13 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     namespaces: Column[str]
     uids: Sequence[str]
     labels: Column[dict[str, str]]
+    annotations: Column[dict[str, str]]
+    """Only those that an autoscaler reads (`api.annotations`)."""
     owners: Column[tuple[OwnerReference, ...]]
     specs: Column[PodSpec]
+    without_priority: frozenset[int]
+    """Codes of `specs` that name neither a priority nor a class, as no API server has stored them, where there is no
+    default either; they have one here."""
     statuses: Column[PodStatus]
     """Conditions and in-place resize state; phase, start time and nomination have columns of their own."""
     phases: Column[str]
@@ -113,6 +118,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
                 namespace=self.namespaces[row],
                 uid=self.uids[row],
                 labels=self.labels[row],
+                annotations=self.annotations[row],
                 owner_references=self.owners[row],
                 creation_timestamp=self.creation_timestamps[row],
                 deletion_timestamp=self.deletion_timestamps[row],
@@ -204,6 +210,80 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """The table in which `finished_unstored` pods count on their nodes; `nodes` is name to row."""
         node = np.where(self.finished_unstored, self.node_names.map(lambda name: nodes.get(name, -1)), self.node)
         return replace(self, node=node, grouped=None, counts_finished=True)
+
+    def placed(self, rows: IntArray, nodes: IntArray | int) -> PodTable:
+        """The table in which these pods run on these nodes; -1 is nowhere."""
+        node = self.node.copy()
+        node[rows] = nodes
+        return replace(self, node=node, grouped=None)
+
+    def moved(self, node: IntArray, node_count: int) -> PodTable:
+        """The table with every pod where `node` (pod,) says, among other nodes."""
+        return replace(self, node=node, node_count=node_count, grouped=None, counts_finished=True)
+
+    def with_pods(self, pods: Sequence[Pod]) -> PodTable:
+        """The table with these pods in rows of their own at the end; they run nowhere."""
+        count = len(pods)
+
+        def grown(column: Column[T], values: Sequence[T]) -> Column[T]:
+            first = len(column.values)
+            codes = np.arange(first, first + count, dtype=np.int64)
+            return Column(np.concatenate([column.codes, codes]), [*column.values, *values])
+
+        return replace(
+            self,
+            rows={**self.rows, **{pod.key: len(self) + i for i, pod in enumerate(pods)}},
+            names=[*self.names, *(pod.metadata.name for pod in pods)],
+            namespaces=grown(self.namespaces, [pod.metadata.namespace for pod in pods]),
+            uids=[*self.uids, *(pod.metadata.uid for pod in pods)],
+            labels=grown(self.labels, [pod.metadata.labels for pod in pods]),
+            annotations=grown(self.annotations, [pod.metadata.annotations for pod in pods]),
+            owners=grown(self.owners, [pod.metadata.owner_references for pod in pods]),
+            specs=grown(self.specs, [replace(pod.spec, node_name="") for pod in pods]),
+            statuses=grown(self.statuses, [PodStatus() for _ in pods]),
+            phases=grown(self.phases, ["" for _ in pods]),
+            start_times=[*self.start_times, *(None for _ in pods)],
+            creation_timestamps=[*self.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
+            deletion_timestamps=[*self.deletion_timestamps, *(None for _ in pods)],
+            nominated_node_names=[*self.nominated_node_names, *("" for _ in pods)],
+            node_names=grown(self.node_names, ["" for _ in pods]),
+            node=np.concatenate([self.node, np.full(count, -1, dtype=np.int64)]),
+            grouped=None,
+            derived={},
+            _requests={},
+        )
+
+    def with_copies(self, rows: IntArray, nodes: IntArray, node_count: int) -> PodTable:
+        """The table with copies of some pods in rows of their own at the end, which run on `nodes`."""
+
+        def grown(column: Column[T]) -> Column[T]:
+            return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
+
+        def more(values: Sequence[T]) -> Sequence[T]:
+            return [*values, *(values[row] for row in rows)]
+
+        return replace(
+            self,
+            names=more(self.names),
+            namespaces=grown(self.namespaces),
+            uids=more(self.uids),
+            labels=grown(self.labels),
+            annotations=grown(self.annotations),
+            owners=grown(self.owners),
+            specs=grown(self.specs),
+            statuses=grown(self.statuses),
+            phases=grown(self.phases),
+            start_times=more(self.start_times),
+            creation_timestamps=more(self.creation_timestamps),
+            deletion_timestamps=more(self.deletion_timestamps),
+            nominated_node_names=more(self.nominated_node_names),
+            node_names=grown(self.node_names),
+            node=np.concatenate([self.node, nodes]),
+            node_count=node_count,
+            grouped=None,
+            derived={},
+            _requests={options: grown(column) for options, column in self._requests.items()},
+        )
 
     def without(self, gone: IntArray) -> PodTable:
         """The table after pods have been deleted: their rows stay, but they run nowhere and wait for nothing."""

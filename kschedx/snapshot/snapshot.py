@@ -15,6 +15,7 @@ from kschedx.api.resources import RequestOptions
 from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import (
+    ConfigMap,
     Labels,
     LimitRange,
     Node,
@@ -123,6 +124,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     """`namespace/name` to pod group."""
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
+    config_maps: Mapping[str, ConfigMap] = field(default_factory=dict)
+    """`namespace/name` to those that tell of the cluster-autoscaler."""
     devices: Devices = field(default_factory=Devices)
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)

@@ -53,6 +53,7 @@ class SlimObjectMeta(Struct, kw_only=True, rename="camel", gc=False):
     namespace: str | None = ""
     uid: str | None = ""
     labels: MaybeRaw = UNSET
+    annotations: MaybeRaw = UNSET
     owner_references: MaybeRaw = UNSET
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None

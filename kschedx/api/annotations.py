@@ -1,0 +1,23 @@
+"""The annotations of pods that autoscalers read; a snapshot keeps no other."""
+
+from __future__ import annotations
+
+MIRROR = "kubernetes.io/config.mirror"
+"""The kubelet's copy of a static pod has it."""
+AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
+DAEMON_SET_POD = f"{AUTOSCALER}daemonset-pod"
+"""`true`: the cluster-autoscaler takes the pod for one of a DaemonSet."""
+SCALE_UP_DELAY = f"{AUTOSCALER}pod-scale-up-delay"
+"""How long the cluster-autoscaler leaves a pending pod alone, as a Go duration."""
+SAFE_TO_EVICT = f"{AUTOSCALER}safe-to-evict"
+SAFE_TO_EVICT_LOCAL_VOLUMES = f"{AUTOSCALER}safe-to-evict-local-volumes"
+"""Names of local volumes that need not be kept, separated by commas."""
+KARPENTER = "karpenter.sh/"
+DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
+
+ANNOTATION_MARKS = (AUTOSCALER.encode(), MIRROR.encode(), KARPENTER.encode())
+"""Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
+
+
+def is_read(key: str) -> bool:
+    return key == MIRROR or key.startswith((AUTOSCALER, KARPENTER))

@@ -1,0 +1,167 @@
+"""Which of the options is taken.
+
+Upstream: expander/ (factory, waste, mostpods, leastnodes, priority).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.api.quantity import milli_value, value
+from kschedx.api.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
+
+_KEY = "priorities"
+
+
+class Option(Struct, frozen=True, kw_only=True):
+    """So many nodes of a group, for these pods."""
+
+    group: str
+    nodes: int
+    pods: tuple[int, ...]
+    similar: tuple[str, ...] = ()
+    milli_cpu: int = 0
+    """Requested by the pods."""
+    memory: int = 0
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """What the expanders leave, and what they complain about."""
+
+    options: tuple[Option, ...]
+    events: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Expanders that kschedx has no rule for; they were passed over."""
+
+
+Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
+
+
+def choose(
+    options: Sequence[Option], names: Sequence[str], nodes: Mapping[str, Node], priorities: ConfigMap | None
+) -> Chosen:
+    """One expander after the other until one option is left; `nodes` are the templates of the groups."""
+    filters: Mapping[str, Filter] = {
+        "least-waste": lambda left: (least_waste(left, nodes), ()),
+        "most-pods": lambda left: (most_pods(left), ()),
+        "least-nodes": lambda left: (least_nodes(left), ()),
+        "priority": lambda left: by_priority(left, priorities),
+        "random": lambda left: (left, ()),
+    }
+    left: Sequence[Option] = options
+    events: list[str] = []
+    unknown: list[str] = []
+    for name in names:
+        if name not in filters:
+            unknown.append(name)
+            continue
+        left, said = filters[name](left)
+        events += said
+        if len(left) == 1:
+            break
+    return Chosen(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
+
+
+def waste(option: Option, node: Node) -> tuple[float, float]:
+    """The shares of the new nodes' cpu and memory that no pod asks for."""
+    cpu = milli_value(node.status.capacity.get("cpu", 0)) * option.nodes
+    memory = value(node.status.capacity.get("memory", 0)) * option.nodes
+    return _share(cpu - option.milli_cpu, cpu), _share(memory - option.memory, memory)
+
+
+def _share(part: int, whole: int) -> float:
+    """As Go divides doubles."""
+    if whole:
+        return float(part) / float(whole)
+    return math.nan if part == 0 else math.copysign(math.inf, part)
+
+
+def least_waste(options: Sequence[Option], nodes: Mapping[str, Node]) -> list[Option]:
+    least = 0.0
+    best: list[Option] = []
+    for option in options:
+        score = sum(waste(option, nodes[option.group]))
+        if score == least:
+            best.append(option)
+        if not best or score < least:
+            least, best = score, [option]
+    return best
+
+
+def most_pods(options: Sequence[Option]) -> list[Option]:
+    most = max((len(option.pods) for option in options), default=0)
+    return [option for option in options if len(option.pods) == most]
+
+
+def least_nodes(options: Sequence[Option]) -> list[Option]:
+    least = min((option.nodes for option in options if option.nodes), default=0)
+    return [option for option in options if option.nodes == least]
+
+
+def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[list[Option], list[str]]:
+    """The options of the highest number with a regular expression that is found in the group's name."""
+    if config is None:
+        return list(options), []
+    priorities = read_priorities(config)
+    if isinstance(priorities, str):
+        return list(options), [f"Warning PriorityConfigMapInvalid: {priorities}"]
+    highest = -1
+    best: list[Option] = []
+    events: list[str] = []
+    for option in options:
+        mine = [number for number, patterns in priorities.items() if any(p.search(option.group) for p in patterns)]
+        if not mine:
+            events.append(
+                f"Warning PriorityConfigMapNotMatchedGroup: Priority expander: node group {option.group} not found in "
+                "priority expander configuration. The group won't be used."
+            )
+            continue
+        number = max(mine)
+        if number > highest:
+            highest, best = number, []
+        if number == highest:
+            best.append(option)
+    if not best:
+        events.append(
+            "Warning PriorityConfigMapNoGroupMatched: Priority expander: no priorities info found for any of the "
+            "expansion options. No options filtered."
+        )
+        return list(options), events
+    return best, events
+
+
+def read_priorities(config: ConfigMap) -> dict[int, list[re.Pattern[str]]] | str:
+    """Number to regular expressions, or what the autoscaler says of a ConfigMap that it cannot read."""
+    text = config.data.get(_KEY)
+    if text is None:
+        return f"Wrong configmap for priority expander, doesn't contain {_KEY} key. Ignoring update."
+    wrong = "Wrong configuration for priority expander: {}. Ignoring update."
+    if not text:
+        name = AUTOSCALER_PRIORITIES.rpartition("/")[2]
+        return wrong.format(f"priority configuration in {name} configmap is empty; please provide valid configuration")
+    import yaml
+
+    try:
+        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        return wrong.format(f"Can't parse YAML with priorities in the configmap: {str(error).splitlines()[0]}")
+    unreadable = "Can't parse YAML with priorities in the configmap: not a map of numbers to lists of texts"
+    if not isinstance(document, dict):
+        return {} if document is None else wrong.format(unreadable)
+    found: dict[int, list[re.Pattern[str]]] = {}
+    for key, patterns in document.items():
+        is_number = isinstance(key, int) and not isinstance(key, bool)
+        if not (is_number or isinstance(key, str) and re.fullmatch(r"[+-]?\d+", key)):
+            return wrong.format(unreadable)
+        if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+            return wrong.format(unreadable)
+        for pattern in patterns:
+            try:
+                found.setdefault(int(key), []).append(re.compile(pattern))
+            except re.error as error:
+                return wrong.format(f"Can't compile regexp rule for priority {key} and rule {pattern}: {error}")
+    return found

@@ -1,0 +1,189 @@
+"""The cluster-autoscaler's command line, as far as it decides about scale-up.
+
+Upstream: config/flags/flags.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from kschedx.errors import ConfigError, nearest
+from kschedx.framework.duration import Duration
+from kschedx.releases.autoscaler import AutoscalerBehaviour
+
+FlagValue = str | int | float | bool | Sequence[str | int]
+
+T = TypeVar("T")
+
+GIBIBYTE = 1024**3
+
+
+class ResourceLimit(Struct, frozen=True, kw_only=True):
+    """A limit on the whole cluster: cores, bytes of memory, or GPUs of a type."""
+
+    resource: str
+    minimum: int
+    maximum: int
+
+
+class Flags(Struct, frozen=True, kw_only=True):
+    """The flags that are read, with their defaults."""
+
+    cloud_provider: str = ""
+    expanders: tuple[str, ...] = ("least-waste",)
+    balance_similar_node_groups: bool = False
+    balancing_labels: tuple[str, ...] = ()
+    balancing_ignore_labels: tuple[str, ...] = ()
+    memory_difference_ratio: float = 0.015
+    max_free_difference_ratio: float = 0.05
+    max_allocatable_difference_ratio: float = 0.05
+    max_nodes_total: int = 0
+    max_nodes_per_scale_up: int = 1000
+    limits: tuple[ResourceLimit, ...] = ()
+    ok_total_unready_count: int = 3
+    max_total_unready_percentage: float = 45.0
+    max_node_startup_time: Duration = Duration.seconds(15 * 60)
+    expendable_pods_priority_cutoff: int = -10
+    new_pod_scale_up_delay: Duration = Duration(0)
+    startup_taints: tuple[str, ...] = ()
+    """`--startup-taint` and `--ignore-taint`."""
+    startup_taint_prefixes: tuple[str, ...] = ()
+    status_taints: tuple[str, ...] = ()
+    force_daemon_sets: bool = False
+    scale_from_unschedulable: bool = False
+    scale_up_from_zero: bool = True
+    fast_path: bool = False
+    check_skipped_groups: bool = False
+    bypassed_schedulers: tuple[str, ...] = ()
+    allowed_schedulers: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, written: Mapping[str, FlagValue], behaviour: AutoscalerBehaviour) -> Flags:
+        """Flags by their names without dashes; a flag that is given several times has a list.
+
+        Flags that do not decide about scale-up are left out. Raises `ConfigError` for a value that cannot be read.
+        """
+        read: dict[str, Any] = {"expanders": (behaviour.default_expander,)}
+        for name, (field, parse) in _FLAGS.items():
+            if name in written:
+                read[field] = _parsed(name, written[name], parse)
+        if not behaviour.fast_path:
+            read.pop("fast_path", None)
+        if not behaviour.skipped_groups_can_be_checked:
+            read.pop("check_skipped_groups", None)
+        if not behaviour.startup_taint_prefixes:
+            read.pop("startup_taint_prefixes", None)
+        if not behaviour.cordoned_templates_can_be_opened:
+            read.pop("scale_from_unschedulable", None)
+        read["startup_taints"] = tuple(
+            key for name in ("startup-taint", "ignore-taint") for key in _texts(written.get(name, ()))
+        )
+        return cls(**read, limits=_limits(written))
+
+
+def _texts(value: FlagValue) -> tuple[str, ...]:
+    """Every time a flag was given, as it was written."""
+    if isinstance(value, bool):
+        return (str(value).lower(),)
+    if isinstance(value, (str, int, float)):
+        return (str(value),)
+    return tuple(text for one in value for text in _texts(one))
+
+
+def _parsed(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
+    texts = _texts(value)
+    try:
+        return parse(texts)
+    except (ValueError, IndexError):
+        raise ConfigError(f"--{name} of the cluster-autoscaler cannot be {json.dumps(','.join(texts))}") from None
+
+
+def _last(parse: Callable[[str], T]) -> Callable[[tuple[str, ...]], T]:
+    return lambda texts: parse(texts[-1])
+
+
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def _boolean(text: str) -> bool:
+    """As strconv.ParseBool."""
+    if text not in _BOOLEANS:
+        raise ValueError(text)
+    return _BOOLEANS[text]
+
+
+def _every(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return texts
+
+
+def _commas(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part for text in texts for part in text.split(",") if part)
+
+
+_FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
+    "cloud-provider": ("cloud_provider", _last(str)),
+    "expander": ("expanders", _last(lambda text: tuple(text.split(",")))),
+    "balance-similar-node-groups": ("balance_similar_node_groups", _last(_boolean)),
+    "balancing-label": ("balancing_labels", _every),
+    "balancing-ignore-label": ("balancing_ignore_labels", _every),
+    "memory-difference-ratio": ("memory_difference_ratio", _last(float)),
+    "max-free-difference-ratio": ("max_free_difference_ratio", _last(float)),
+    "max-allocatable-difference-ratio": ("max_allocatable_difference_ratio", _last(float)),
+    "max-nodes-total": ("max_nodes_total", _last(int)),
+    "max-nodes-per-scaleup": ("max_nodes_per_scale_up", _last(int)),
+    "ok-total-unready-count": ("ok_total_unready_count", _last(int)),
+    "max-total-unready-percentage": ("max_total_unready_percentage", _last(float)),
+    "max-node-startup-time": ("max_node_startup_time", _last(Duration.parse)),
+    "expendable-pods-priority-cutoff": ("expendable_pods_priority_cutoff", _last(int)),
+    "new-pod-scale-up-delay": ("new_pod_scale_up_delay", _last(Duration.parse)),
+    "startup-taint-prefix": ("startup_taint_prefixes", _every),
+    "status-taint": ("status_taints", _every),
+    "force-ds": ("force_daemon_sets", _last(_boolean)),
+    "scale-from-unschedulable": ("scale_from_unschedulable", _last(_boolean)),
+    "scale-up-from-zero": ("scale_up_from_zero", _last(_boolean)),
+    "fastpath-binpacking-enabled": ("fast_path", _last(_boolean)),
+    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(_boolean)),
+    "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
+    "allowed-scheduler-names": ("allowed_schedulers", _commas),
+}
+"""Flag to the field that it sets and how it is read."""
+
+READ = frozenset({*_FLAGS, "startup-taint", "ignore-taint", "cores-total", "memory-total", "gpu-total"})
+"""Every flag that is read."""
+
+
+def check_known(names: Sequence[str]) -> None:
+    """Raises `ConfigError` for the first name that is no flag which is read here."""
+    for name in names:
+        if name not in READ:
+            raise ConfigError(f'--{name} is not a flag that kschedx reads', hint=nearest(name, READ))
+
+
+def _limits(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
+    """`MIN:MAX` of cores and GiB, `TYPE:MIN:MAX` of GPUs."""
+
+    def range_of(texts: tuple[str, ...]) -> tuple[int, int]:
+        low, high = texts[-1].split(":")
+        return int(low), int(high)
+
+    def gpu_limits(texts: tuple[str, ...]) -> tuple[ResourceLimit, ...]:
+        found = []
+        for text in texts:
+            kind, low, high = text.split(":")
+            found.append(ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
+        return tuple(found)
+
+    cores = _parsed("cores-total", written.get("cores-total", "0:320000"), range_of)
+    memory = _parsed("memory-total", written.get("memory-total", "0:6400000"), range_of)
+    return (
+        ResourceLimit(resource="cpu", minimum=cores[0], maximum=cores[1]),
+        ResourceLimit(resource="memory", minimum=memory[0] * GIBIBYTE, maximum=memory[1] * GIBIBYTE),
+        *_parsed("gpu-total", written.get("gpu-total", ()), gpu_limits),
+    )

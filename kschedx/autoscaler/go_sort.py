@@ -1,0 +1,190 @@
+"""The order in which Go's sort.Slice leaves equal elements: it is not stable, but always the same.
+
+Upstream: pattern-defeating quicksort as in Go's sort package (zsortfunc.go), since Go 1.19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_SHORT = 12
+"""Up to this length it is an insertion sort."""
+_LONG = 50
+_STEPS = 5
+
+
+def sort_slice(items: list[T], less: Callable[[T, T], bool]) -> None:
+    """Sort in place, as sort.Slice does."""
+    if len(items) <= _SHORT:
+        _Sorting(items, less).insertion(0, len(items))
+    else:
+        _Sorting(items, less).quick(0, len(items), len(items).bit_length())
+
+
+class _Sorting(Generic[T]):
+    def __init__(self, items: list[T], less: Callable[[T, T], bool]) -> None:
+        self._items = items
+        self._less = less
+
+    def less(self, i: int, j: int) -> bool:
+        return self._less(self._items[i], self._items[j])
+
+    def swap(self, i: int, j: int) -> None:
+        items = self._items
+        items[i], items[j] = items[j], items[i]
+
+    def insertion(self, low: int, high: int) -> None:
+        for i in range(low + 1, high):
+            j = i
+            while j > low and self.less(j, j - 1):
+                self.swap(j, j - 1)
+                j -= 1
+
+    def quick(self, low: int, high: int, limit: int) -> None:
+        balanced = partitioned = True
+        while True:
+            length = high - low
+            if length <= _SHORT:
+                self.insertion(low, high)
+                return
+            if limit == 0:
+                self.heap(low, high)
+                return
+            if not balanced:
+                self.break_patterns(low, high)
+                limit -= 1
+            pivot, swaps = self.choose_pivot(low, high)
+            increasing = swaps == 0
+            if swaps == _SHORT:  # every comparison found the wrong order
+                self._items[low:high] = self._items[low:high][::-1]
+                pivot = (high - 1) - (pivot - low)
+                increasing = True
+            if balanced and partitioned and increasing and self.nearly_sorted(low, high):
+                return
+            if low > 0 and not self.less(low - 1, pivot):
+                low = self.part_equal(low, high, pivot)
+                continue
+            middle, partitioned = self.part(low, high, pivot)
+            left, right = middle - low, high - middle
+            if left < right:
+                balanced = left >= length // 8
+                self.quick(low, middle, limit)
+                low = middle + 1
+            else:
+                balanced = right >= length // 8
+                self.quick(middle + 1, high, limit)
+                high = middle
+
+    def part(self, low: int, high: int, pivot: int) -> tuple[int, bool]:
+        """Smaller elements before the pivot, others behind it; and whether it was so already."""
+        self.swap(low, pivot)
+        i, j = low + 1, high - 1
+        first = True
+        while True:
+            while i <= j and self.less(i, low):
+                i += 1
+            while i <= j and not self.less(j, low):
+                j -= 1
+            if i > j:
+                break
+            first = False
+            self.swap(i, j)
+            i, j = i + 1, j - 1
+        self.swap(j, low)
+        return j, first
+
+    def part_equal(self, low: int, high: int, pivot: int) -> int:
+        """Elements equal to the pivot first."""
+        self.swap(low, pivot)
+        i, j = low + 1, high - 1
+        while True:
+            while i <= j and not self.less(low, i):
+                i += 1
+            while i <= j and self.less(low, j):
+                j -= 1
+            if i > j:
+                return i
+            self.swap(i, j)
+            i, j = i + 1, j - 1
+
+    def nearly_sorted(self, low: int, high: int) -> bool:
+        """Sort with a few moves, where a few are enough."""
+        i = low + 1
+        for _ in range(_STEPS):
+            while i < high and not self.less(i, i - 1):
+                i += 1
+            if i == high:
+                return True
+            if high - low < _LONG:
+                return False
+            self.swap(i, i - 1)
+            if i - low >= 2:
+                for j in range(i - 1, 0, -1):
+                    if not self.less(j, j - 1):
+                        break
+                    self.swap(j, j - 1)
+            if high - i >= 2:
+                for j in range(i + 1, high):
+                    if not self.less(j, j - 1):
+                        break
+                    self.swap(j, j - 1)
+        return False
+
+    def break_patterns(self, low: int, high: int) -> None:
+        length = high - low
+        if length < 8:
+            return
+        number = length
+        modulus = 1 << length.bit_length()
+        middle = low + (length // 4) * 2 - 1
+        for i in range(3):
+            number ^= (number << 13) & (2**64 - 1)
+            number ^= number >> 7
+            number ^= (number << 17) & (2**64 - 1)
+            other = number & (modulus - 1)
+            if other >= length:
+                other -= length
+            self.swap(middle - 1 + i, low + other)
+
+    def choose_pivot(self, low: int, high: int) -> tuple[int, int]:
+        """The pivot, and how many of the comparisons found the wrong order."""
+        length = high - low
+        swaps = 0
+
+        def ordered(a: int, b: int) -> tuple[int, int]:
+            nonlocal swaps
+            if self.less(b, a):
+                swaps += 1
+                return b, a
+            return a, b
+
+        def median(a: int, b: int, c: int) -> int:
+            a, b = ordered(a, b)
+            b, c = ordered(b, c)
+            a, b = ordered(a, b)
+            return b
+
+        i, j, k = (low + length // 4 * part for part in (1, 2, 3))
+        if length >= _LONG:
+            i, j, k = (median(one - 1, one, one + 1) for one in (i, j, k))
+        return median(i, j, k), swaps
+
+    def heap(self, low: int, high: int) -> None:
+        length = high - low
+        for root in range((length - 1) // 2, -1, -1):
+            self.sift(root, length, low)
+        for last in range(length - 1, -1, -1):
+            self.swap(low, low + last)
+            self.sift(0, last, low)
+
+    def sift(self, root: int, length: int, first: int) -> None:
+        while (child := 2 * root + 1) < length:
+            if child + 1 < length and self.less(first + child, first + child + 1):
+                child += 1
+            if not self.less(first + root, first + child):
+                return
+            self.swap(first + root, first + child)
+            root = child

@@ -1,0 +1,155 @@
+"""Which pending pods the cluster-autoscaler looks at, and why it passes over the others.
+
+Upstream: utils/kubernetes/listers.go, core/podlistprocessor, simulator/scheduling, filterOutYoungPods and
+allPodsAreNew in core/static_autoscaler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.api import annotations
+from kschedx.api.timestamps import nanoseconds
+from kschedx.autoscaler.clouds import GPU_RESOURCES
+from kschedx.autoscaler.flags import Flags
+from kschedx.autoscaler.go_sort import sort_slice
+from kschedx.autoscaler.kinds import PodKinds
+from kschedx.autoscaler.world import World
+from kschedx.framework.duration import Duration
+from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.pods import PodTable
+
+ALL_NEW = Duration.seconds(2)
+ALL_NEW_WITH_GPU = Duration.seconds(30)
+"""How old the oldest pod has to be before anything is done."""
+
+UNSCHEDULABLE = "Unschedulable"
+
+
+class Outcome(StrEnum):
+    """What the loop does with a pending pod."""
+
+    CONSIDERED = "considered"
+    EXPENDABLE = "expendable"
+    SCHEDULABLE = "schedulable"
+    DAEMON_SET = "daemonset"
+    TOO_YOUNG = "too-young"
+    ALL_NEW = "all-new"
+    NOT_MARKED = "not-marked-unschedulable"
+    NOMINATED = "nominated"
+    DELETING = "deleting"
+    NOT_LOOKED_AT = "not-looked-at"
+
+
+class Arranged(Struct, frozen=True, kw_only=True):
+    """The pending pods before any node is looked at; rows of the PodTable in list order."""
+
+    passed_over: dict[int, Outcome]
+    nominated: tuple[int, ...]
+    """To be put on the nodes that they are nominated for."""
+    unschedulable: tuple[int, ...]
+
+
+def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour) -> Arranged:
+    """`has_node`: whether a node of this name is listed."""
+    passed_over: dict[int, Outcome] = {}
+    nominated: list[int] = []
+    unschedulable: list[int] = []
+    for row in pods.pending:
+        if flags.allowed_schedulers and pods.specs[row].scheduler_name not in flags.allowed_schedulers:
+            passed_over[row] = Outcome.NOT_LOOKED_AT
+        elif pods.deletion_timestamps[row]:
+            passed_over[row] = Outcome.DELETING
+        elif behaviour.nominated_pods_are_placed and pods.nominated_node_names[row]:
+            passed_over[row] = Outcome.NOMINATED
+            nominated.append(row)
+        elif not (_is_marked(pods, row) or _is_bypassed(pods, row, flags)):
+            passed_over[row] = Outcome.NOT_MARKED
+        elif is_expendable(pods, row, flags):
+            passed_over[row] = Outcome.EXPENDABLE
+        elif not behaviour.nominated_pods_are_placed and has_node(pods.nominated_node_names[row]):
+            passed_over[row] = Outcome.NOMINATED
+            nominated.append(row)
+        else:
+            unschedulable.append(row)
+    return Arranged(passed_over=passed_over, nominated=tuple(nominated), unschedulable=tuple(unschedulable))
+
+
+def _is_marked(pods: PodTable, row: int) -> bool:
+    """kube-scheduler has said that the pod is unschedulable."""
+    for condition in pods.statuses[row].conditions:
+        if condition.type == "PodScheduled":
+            return condition.status == "False" and condition.reason == UNSCHEDULABLE
+    return False
+
+
+def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
+    """No scheduler has said anything yet, and the autoscaler does not wait for the pod's one."""
+    if pods.specs[row].scheduler_name not in flags.bypassed_schedulers:
+        return False
+    said = next((one for one in pods.statuses[row].conditions if one.type == "PodScheduled"), None)
+    return said is None or (said.status == "False" and not said.reason)
+
+
+def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
+    """Of low priority; a pod that no API server has given one is not."""
+    code = int(pods.specs.codes[row])
+    return code not in pods.without_priority and int(pods.priorities[row]) < flags.expendable_pods_priority_cutoff
+
+
+def without_place(
+    world: World, pods: PodTable, rows: Iterable[int], kinds: PodKinds
+) -> tuple[tuple[int, ...], dict[int, int]]:
+    """Put each pod on the first node that takes it, the most important ones first.
+
+    Returns the pods that found no place, in the order in which they were tried, and the nodes of the others.
+    """
+    waiting = list(rows)
+    priorities = pods.priorities
+    sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
+    placed: dict[int, int] = {}
+    left: list[int] = []
+    failed = kinds.remembering()
+    for row in waiting:
+        if not failed.knows(row):
+            node = world.find(row)
+            if node is not None:
+                world.place(row, node)
+                placed[row] = node
+                continue
+            failed.remember(row)
+        left.append(row)
+    return tuple(left), placed
+
+
+def old_enough(pods: PodTable, row: int, flags: Flags, now: int) -> bool:
+    """Older than the delay of the flag, or of the pod's own annotation where that is longer."""
+    delay = flags.new_pod_scale_up_delay
+    written = pods.annotations[row].get(annotations.SCALE_UP_DELAY)
+    if written is not None:
+        try:
+            delay = max(delay, Duration.parse(written))
+        except ValueError:
+            pass  # the autoscaler logs it and keeps to the flag
+    return now - created(pods, row) > delay
+
+
+def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int], bool], now: int) -> bool:
+    """The oldest pod, or the oldest that asks for a GPU, is so young that others may follow."""
+    if min((created(pods, row) for row in rows), default=now) + ALL_NEW > now:
+        return True
+    with_gpu = [created(pods, row) for row in rows if requests_gpu(row)]
+    return bool(with_gpu) and min(with_gpu) + ALL_NEW_WITH_GPU > now
+
+
+def created(pods: PodTable, row: int) -> int:
+    """Nanoseconds since 1970; long ago where the pod does not say."""
+    text = pods.creation_timestamps[row]
+    return nanoseconds(text) if text else -(2**62)
+
+
+def asks_for_gpu(amounts: Iterable[str]) -> bool:
+    return any(resource in GPU_RESOURCES for resource in amounts)

@@ -1,0 +1,194 @@
+"""What the cluster-autoscaler's status ConfigMap says: its groups with their sizes, and how it judges them.
+
+Upstream: clusterstate/api/types.go; before 1.30 the text that clusterstate/utils/status.go writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place
+
+
+class Health(StrEnum):
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+    UNKNOWN = ""
+
+
+class ScaleUp(StrEnum):
+    """What a group is doing."""
+
+    NO_ACTIVITY = "NoActivity"
+    IN_PROGRESS = "InProgress"
+    BACKOFF = "Backoff"
+    UNHEALTHY = "Unhealthy"
+    UNKNOWN = ""
+
+
+class GroupStatus(Struct, frozen=True, kw_only=True):
+    """A group as the autoscaler sees it."""
+
+    name: str
+    target: int
+    """The size that the cloud is asked for."""
+    min_size: int = 0
+    max_size: int = 0
+    health: Health = Health.UNKNOWN
+    scale_up: ScaleUp = ScaleUp.UNKNOWN
+    backoff_code: str = ""
+    backoff_message: str = ""
+    ready: int = 0
+    unready: int = 0
+    not_started: int = 0
+    registered: int = 0
+    long_unregistered: int = 0
+    unregistered: int = 0
+    scale_down_candidates: int = 0
+
+
+class AutoscalerStatus(Struct, frozen=True, kw_only=True):
+    """The ConfigMap's content."""
+
+    groups: tuple[GroupStatus, ...]
+    """In the cloud's order."""
+    state: str = ""
+    """`Running`, `Initializing`."""
+    health: Health = Health.UNKNOWN
+    """Of the cluster as a whole."""
+    time: str = ""
+    """When it was written, as it is written there."""
+
+    def group(self, name: str) -> GroupStatus | None:
+        return next((group for group in self.groups if group.name == name), None)
+
+
+def read_status(text: str) -> AutoscalerStatus:
+    """Both forms. Raises `InputError` for a text that is neither."""
+    if text.lstrip().startswith("Cluster-autoscaler status at"):
+        return _read_text(text)
+    import yaml
+
+    try:
+        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise InputError(f"not YAML: {str(error).splitlines()[0]}", place=_PLACE) from None
+    if not isinstance(document, dict) or "nodeGroups" not in document and "autoscalerStatus" not in document:
+        raise InputError("this is no status of a cluster-autoscaler", place=_PLACE)
+    groups = document.get("nodeGroups") or ()
+    if not isinstance(groups, list | tuple):
+        raise InputError("nodeGroups is no list", place=_PLACE)
+    return AutoscalerStatus(
+        groups=tuple(_group(one, index) for index, one in enumerate(groups)),
+        state=str(document.get("autoscalerStatus") or ""),
+        health=_health(_text(_map(document, "clusterWide", "health"), "status")),
+        time=str(document.get("time") or ""),
+    )
+
+
+_PLACE = Place(object="ConfigMap kube-system/cluster-autoscaler-status", field="data.status")
+
+
+def _group(entry: object, index: int) -> GroupStatus:
+    if not isinstance(entry, dict) or not entry.get("name"):
+        raise InputError(f"nodeGroups[{index}] has no name", place=_PLACE)
+    health, scale_up = _map(entry, "health"), _map(entry, "scaleUp")
+    counts = _map(health, "nodeCounts")
+    registered = _map(counts, "registered")
+    backoff = _map(scale_up, "backoffInfo")
+    return GroupStatus(
+        name=str(entry["name"]),
+        target=_number(health, "cloudProviderTarget"),
+        min_size=_number(health, "minSize"),
+        max_size=_number(health, "maxSize"),
+        health=_health(_text(health, "status")),
+        scale_up=_scale_up(_text(scale_up, "status")),
+        backoff_code=_text(backoff, "errorCode"),
+        backoff_message=_text(backoff, "errorMessage"),
+        ready=_number(registered, "ready"),
+        unready=_number(_map(registered, "unready"), "total"),
+        not_started=_number(registered, "notStarted"),
+        registered=_number(registered, "total"),
+        long_unregistered=_number(counts, "longUnregistered"),
+        unregistered=_number(counts, "unregistered"),
+        scale_down_candidates=_number(_map(entry, "scaleDown"), "candidates"),
+    )
+
+
+def _map(value: Mapping[object, object], *path: str) -> Mapping[object, object]:
+    for part in path:
+        inner = value.get(part)
+        value = inner if isinstance(inner, dict) else {}
+    return value
+
+
+def _text(value: Mapping[object, object], key: str) -> str:
+    found = value.get(key)
+    return "" if found is None else str(found)
+
+
+def _number(value: Mapping[object, object], key: str) -> int:
+    found = value.get(key, 0)
+    if found is None:
+        return 0
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise InputError(f"{key} is no number: {found!r}", place=_PLACE)
+    return found
+
+
+def _health(text: str) -> Health:
+    return next((one for one in Health if one == text), Health.UNKNOWN)
+
+
+def _scale_up(text: str) -> ScaleUp:
+    return next((one for one in ScaleUp if one == text), ScaleUp.UNKNOWN)
+
+
+# --- before 1.30
+
+_HEAD = re.compile(r"Cluster-autoscaler status at (.+?):\s*$", re.MULTILINE)
+_NAME = re.compile(r"^  Name:\s+(\S+)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^\s+(Health|ScaleUp|ScaleDown):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
+_FACT = re.compile(r"(\w+)=(-?\d+)")
+
+
+def _read_text(text: str) -> AutoscalerStatus:
+    """`Name:`, `Health: Healthy (ready=2 ... cloudProviderTarget=2 (minSize=1, maxSize=8))`, `ScaleUp: ...`."""
+    head = _HEAD.search(text)
+    before, *parts = _NAME.split(text)
+    if head is None:
+        raise InputError("the status has no time in its first line", place=_PLACE)
+    groups = []
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        lines = {label: (state, facts or "") for label, state, facts in _LINE.findall(body)}
+        if "Health" not in lines:
+            raise InputError(f"the group {name} has no line Health", place=_PLACE)
+        state, facts = lines["Health"]
+        numbers = {key: int(number) for key, number in _FACT.findall(facts)}
+        groups.append(
+            GroupStatus(
+                name=name,
+                target=numbers.get("cloudProviderTarget", 0),
+                min_size=numbers.get("minSize", 0),
+                max_size=numbers.get("maxSize", 0),
+                health=_health(state),
+                scale_up=_scale_up(lines.get("ScaleUp", ("", ""))[0]),
+                ready=numbers.get("ready", 0),
+                unready=numbers.get("unready", 0),
+                not_started=numbers.get("notStarted", 0),
+                registered=numbers.get("registered", 0),
+                long_unregistered=numbers.get("longUnregistered", 0),
+                unregistered=numbers.get("unregistered", 0),
+                scale_down_candidates=_candidates(lines.get("ScaleDown", ("", ""))[1]),
+            )
+        )
+    whole = {label: state for label, state, _ in _LINE.findall(before)}
+    return AutoscalerStatus(groups=tuple(groups), state="Running", health=_health(whole.get("Health", "")), time=head[1])
+
+
+def _candidates(facts: str) -> int:
+    return dict((key, int(number)) for key, number in _FACT.findall(facts)).get("candidates", 0)

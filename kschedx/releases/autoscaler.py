@@ -1,0 +1,81 @@
+"""What the cluster-autoscaler does in some releases and not in others; its releases go with those of Kubernetes.
+
+Upstream: cluster-autoscaler/ of kubernetes/autoscaler. 1.36 and 1.33 have been measured on recorded loops, the others
+are read from its code.
+"""
+
+from __future__ import annotations
+
+from kschedx.releases.dates import DatedFacts, Minor, dated, minor, since, up_to
+
+MEASURED = ("1.36", "1.33")
+
+
+class AutoscalerBehaviour(DatedFacts):
+    """The claims that hold in one release."""
+
+    # --- state of the groups (clusterstate/clusterstate.go)
+
+    status_is_structured: bool = since("1.30")
+    """The status ConfigMap is YAML; before, a text."""
+    suspended_nodes_count: bool = since("1.36")
+    """A node with the condition Suspended is in a class of its own."""
+    upcoming_needs_scale_up: bool = since("1.36")
+    """Nodes are upcoming only while a scale-up is in progress; before, whenever the target is above the nodes."""
+
+    # --- the cluster and its pods (core/static_autoscaler.go, core/podlistprocessor)
+
+    nominated_pods_are_placed: bool = since("1.36")
+    """A nominated pod is on its node from the start and never helped; before, it is put there after the expendable
+    ones are dropped, and only if the node exists."""
+    max_nodes_total_is_told: bool = since("1.33")
+    """Where the cluster is at its maximum, each pod left gets an event."""
+
+    # --- templates (simulator/node_info_utils.go)
+
+    templates_are_labelled: bool = since("1.36")
+    """A template has a label of its own."""
+    cordoned_templates_can_be_opened: bool = since("1.32")
+    """`--scale-from-unschedulable`."""
+
+    # --- limits (resourcequotas, core/scaleup/resource/manager.go)
+
+    limits_are_quotas: bool = since("1.35")
+    """Cluster-wide limits hold for what is in the snapshot, and 0 is a limit; before, they hold for target sizes times
+    templates, a group without template is an error, and 0 is none."""
+    balanced_sizes_heed_quotas: bool = since("1.36")
+    """Each group of a balanced scale-up is cut by what the groups before it leave."""
+    limit_text: str = dated(
+        {"1.26": "max cluster {resources} limit reached", "1.35": 'exceeded quota: "cluster-wide", resources: {resources}'}
+    )
+    counts_nodes_of_snapshot: bool = since("1.35")
+    """`--max-nodes-total` counts the nodes of the snapshot; before, ready and not cordoned nodes, and upcoming ones."""
+
+    # --- the checks and the estimate (simulator/clustersnapshot, estimator)
+
+    pre_filter_leaves_nodes_out: bool = since("1.32")
+    """Whether PreFilter named the node is looked at."""
+    spread_pods_go_anywhere: bool = since("1.33")
+    """A pod with a constraint on hostname that the last new node refuses may go to any other node."""
+    similar_groups_limit_the_estimate: bool = since("1.28")
+    """What is left of the maxima of the group and its similar ones is a limit."""
+    environment_makes_pods_differ: bool = up_to("1.31")
+    """Pods that differ in `env` are of different kinds."""
+
+    # --- the choice (config/flags/flags.go, core/scaleup/orchestrator)
+
+    default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})
+    failures_are_told: bool = since("1.36")
+    """Pods that would have fitted are told of a failure after the choice."""
+    fast_path: bool = since("1.36")
+    """`--fastpath-binpacking-enabled`."""
+    skipped_groups_can_be_checked: bool = since("1.36")
+    """`--scaleup-simulation-for-skipped-node-groups-enabled`."""
+    startup_taint_prefixes: bool = since("1.36")
+    """`--startup-taint-prefix`."""
+
+
+def autoscaler_behaviour(version: str) -> AutoscalerBehaviour:
+    """The claims of a minor release, `1.36`."""
+    release: Minor = minor(version)
+    return AutoscalerBehaviour(release)
