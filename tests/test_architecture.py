@@ -18,7 +18,7 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "answer", "simulate"}
+CORE = {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "answer", "simulate", "autoscaler"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "api": set(),
@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
     "answer": {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "releases", "schedulers"},
     "simulate": {"api", "findings", "snapshot", "framework", "explain", "fixes", "answer", "releases", "schedulers"},
+    "autoscaler": {"api", "snapshot", "framework", "releases"},
     "export": {"api", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
@@ -48,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli", "render"},
-    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain", "fixes", "answer", "simulate"},
+    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain", "fixes", "answer", "simulate", "autoscaler"},
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable
 
 from msgspec import Struct
 
+from kschedx.api.types import Pod
 from kschedx.autoscaler.kinds import PodKinds
 from kschedx.autoscaler.loop import Answer, Choice, GroupAnswer, PodAnswer
 from kschedx.autoscaler.pods import Outcome
@@ -108,15 +109,16 @@ def _template(template: Template) -> Json:
         "unschedulable": node.spec.unschedulable,
         "allocatable": {name: str(text) for name, text in node.status.allocatable.items()},
         "capacity": {name: str(text) for name, text in node.status.capacity.items()},
-        "pods": [_pod_name(pod.metadata.namespace, pod.metadata.name, pod.metadata.controller) for pod in template.pods],
+        "pods": [_pod_name(pod) for pod in template.pods],
         "requested": {"cpu": f"{template.milli_cpu}m", "memory": str(template.memory)},
     }
 
 
-def _pod_name(namespace: str, name: str, controller: object) -> str:
-    if getattr(controller, "kind", "") == "DaemonSet":
-        return f"DaemonSet {namespace}/{getattr(controller, 'name', '')}"
-    return f"Pod {namespace}/{name}"
+def _pod_name(pod: Pod) -> str:
+    controller = pod.metadata.controller
+    if controller is not None and controller.kind == "DaemonSet":
+        return f"DaemonSet {pod.metadata.namespace}/{controller.name}"
+    return f"Pod {pod.key}"
 
 
 def _entry(entry: Entry, pods: PodTable) -> Json:
@@ -155,8 +157,7 @@ def _verdict(verdict: Verdict) -> Json:
     return made
 
 
-def _choice(choice: Choice, counted: object) -> Json:
-    count = counted if callable(counted) else dict
+def _choice(choice: Choice, count: Callable[[Iterable[int]], dict[str, int]]) -> Json:
     made: Json = {
         "result": choice.result.value,
         "scaleUps": [

@@ -33,9 +33,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 NOTHING = Estimate(nodes=0, pods=())
 
 
-def node_limit(
-    max_nodes_per_scale_up: int, headroom: int | None, max_nodes_total: int, current_nodes: int
-) -> int:
+def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_total: int, current_nodes: int) -> int:
     """How many nodes an estimate may add: -1 for none, 0 for as many as it likes.
 
     `headroom` is what the group and its similar ones have left; None where that is not looked at.

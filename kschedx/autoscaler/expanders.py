@@ -155,7 +155,7 @@ def read_priorities(config: ConfigMap) -> dict[int, list[re.Pattern[str]]] | str
     found: dict[int, list[re.Pattern[str]]] = {}
     for key, patterns in document.items():
         is_number = isinstance(key, int) and not isinstance(key, bool)
-        if not (is_number or isinstance(key, str) and re.fullmatch(r"[+-]?\d+", key)):
+        if not (is_number or (isinstance(key, str) and re.fullmatch(r"[+-]?\d+", key))):
             return wrong.format(unreadable)
         if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
             return wrong.format(unreadable)

@@ -163,7 +163,7 @@ def check_known(names: Sequence[str]) -> None:
     """Raises `ConfigError` for the first name that is no flag which is read here."""
     for name in names:
         if name not in READ:
-            raise ConfigError(f'--{name} is not a flag that kschedx reads', hint=nearest(name, READ))
+            raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, READ))
 
 
 def _limits(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:

@@ -96,49 +96,48 @@ def node_states(
     nodes: Sequence[Node], group_of: GroupOfNode, flags: Flags, behaviour: AutoscalerBehaviour, now: int
 ) -> tuple[NodeState, ...]:
     """Every node in list order; `now` in nanoseconds since 1970."""
-    rules = TaintRules.of(flags)
-    label = gpu_label(flags.cloud_provider)
-    return tuple(_state(row, node, group_of(node), rules, label, flags, behaviour, now) for row, node in enumerate(nodes))
-
-
-def _state(
-    row: int,
-    node: Node,
-    group: str | None,
-    rules: TaintRules,
-    label: str | None,
-    flags: Flags,
-    behaviour: AutoscalerBehaviour,
-    now: int,
-) -> NodeState:
-    is_ready, stable_since = _conditions(node)
-    lacks = ""
-    created = _time(node.metadata.creation_timestamp)
-    if is_ready and not node.spec.unschedulable:
-        lacks = _missing_gpu(node, label) or next((t.key for t in node.spec.taints if rules.is_startup(t.key)), "")
-        if lacks:
-            is_ready = False
-    if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
-        readiness = Readiness.DELETED
-    elif behaviour.suspended_nodes_count and any(
-        one.type == _SUSPENDED and one.status == "True" for one in node.status.conditions
-    ):
-        readiness = Readiness.SUSPENDED
-    elif is_ready:
-        readiness = Readiness.READY
-    elif created + flags.max_node_startup_time > now:
-        readiness = Readiness.NOT_STARTED
-    else:
-        readiness = Readiness.UNREADY
-    return NodeState(
-        row=row,
-        group=group,
-        readiness=readiness,
-        is_ready=is_ready,
-        lacks=lacks,
-        is_cordoned=node.spec.unschedulable,
-        stable_since=stable_since,
+    judge = _Judge(
+        rules=TaintRules.of(flags), gpu_label=gpu_label(flags.cloud_provider), flags=flags, behaviour=behaviour, now=now
     )
+    return tuple(judge.state(row, node, group_of(node)) for row, node in enumerate(nodes))
+
+
+class _Judge(Struct, frozen=True, kw_only=True):
+    """Tells the state of a node."""
+
+    rules: TaintRules
+    gpu_label: str | None
+    flags: Flags
+    behaviour: AutoscalerBehaviour
+    now: int
+
+    def state(self, row: int, node: Node, group: str | None) -> NodeState:
+        is_ready, stable_since = _conditions(node)
+        lacks = ""
+        if is_ready and not node.spec.unschedulable:
+            startup = (taint.key for taint in node.spec.taints if self.rules.is_startup(taint.key))
+            lacks = _missing_gpu(node, self.gpu_label) or next(startup, "")
+            is_ready = not lacks
+        return NodeState(
+            row=row,
+            group=group,
+            readiness=self._readiness(node, is_ready),
+            is_ready=is_ready,
+            lacks=lacks,
+            is_cordoned=node.spec.unschedulable,
+            stable_since=stable_since,
+        )
+
+    def _readiness(self, node: Node, is_ready: bool) -> Readiness:
+        if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
+            return Readiness.DELETED
+        suspended = any(one.type == _SUSPENDED and one.status == "True" for one in node.status.conditions)
+        if self.behaviour.suspended_nodes_count and suspended:
+            return Readiness.SUSPENDED
+        if is_ready:
+            return Readiness.READY
+        started_by = _time(node.metadata.creation_timestamp) + self.flags.max_node_startup_time
+        return Readiness.NOT_STARTED if started_by > self.now else Readiness.UNREADY
 
 
 def _conditions(node: Node) -> tuple[bool, int]:
@@ -186,7 +185,9 @@ def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
 
 
 def groups_of(
-    statuses: Sequence[GroupStatus], nodes: Sequence[NodeState], has_template: Callable[[str], bool],
+    statuses: Sequence[GroupStatus],
+    nodes: Sequence[NodeState],
+    has_template: Callable[[str], bool],
     behaviour: AutoscalerBehaviour,
 ) -> tuple[Group, ...]:
     """In the cloud's order."""
@@ -208,9 +209,6 @@ def _upcoming(
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
     if missing <= 0:
         return 0
-    if behaviour.upcoming_needs_scale_up:
-        if status.scale_up is not ScaleUp.IN_PROGRESS:
-            return 0
-        if has_template and status.scale_up is ScaleUp.BACKOFF:
-            return 0
+    if behaviour.upcoming_needs_scale_up and status.scale_up is not ScaleUp.IN_PROGRESS:
+        return 0
     return missing

@@ -78,7 +78,13 @@ def is_virtual(node: Node) -> bool:
 class Limits:
     """What is left of the limits, and what one more node of each group takes."""
 
-    def __init__(self, left: Mapping[str, int], machines: Machines, known: dict[str, dict[str, int]], behaviour: AutoscalerBehaviour) -> None:
+    def __init__(
+        self,
+        left: Mapping[str, int],
+        machines: Machines,
+        known: dict[str, dict[str, int]],
+        behaviour: AutoscalerBehaviour,
+    ) -> None:
         self.left = dict(left)
         self._machines = machines
         self._known = known

@@ -227,7 +227,9 @@ class _Loop:
                 for row in waiting:
                     self._tell(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
             return self._ended(Result.AT_MAX_NODES_TOTAL)
-        if not self._flags.bypassed_schedulers and are_all_new(self._pods, waiting, self._asks_for_gpu, self._setup.now):
+        if not self._flags.bypassed_schedulers and are_all_new(
+            self._pods, waiting, self._asks_for_gpu, self._setup.now
+        ):
             for row in waiting:
                 self._answers[row] = PodAnswer(row=row, outcome=Outcome.ALL_NEW)
             return self._ended(Result.IN_COOLDOWN)
@@ -259,9 +261,7 @@ class _Loop:
         for group in coming:
             if group.name in self._new_nodes:
                 new = self._new_nodes[group.name]
-                upcoming += [
-                    (group.name, renamed(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)
-                ]
+                upcoming += [(group.name, renamed(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)]
         world, rows_of = world_of(
             self._setup.framework,
             kept,
@@ -354,9 +354,7 @@ class _Loop:
             if group.name not in self._skipped
         }
         options = [
-            option
-            for name in fitting
-            if (option := self._option(world, name, kinds, fitting, current)) is not None
+            option for name in fitting if (option := self._option(world, name, kinds, fitting, current)) is not None
         ]
         helped = {i for some in fitting.values() for i in some}
         for i, kind in enumerate(kinds):
@@ -366,9 +364,7 @@ class _Loop:
         if not options:
             return self._ended(Result.NO_OPTIONS)
         nodes = {name: template.node for name, template in self._templates.items()}
-        chosen = choose(
-            options, self._flags.expanders, nodes, self._snapshot.config_maps.get(AUTOSCALER_PRIORITIES)
-        )
+        chosen = choose(options, self._flags.expanders, nodes, self._snapshot.config_maps.get(AUTOSCALER_PRIORITIES))
         self._events += chosen.events
         choices = [self._choice(option, kinds, fitting, current, limits) for option in chosen.options]
         if not choices:
@@ -412,9 +408,7 @@ class _Loop:
                 (world.node(row), group if group in known else None) for row, group in enumerate(self._group_of_row)
             ]
             return Limits.of_snapshot(nodes, self._flags, machines, self._behaviour)
-        outside = [
-            self._nodes[state.row] for state in self._states if state.is_usable and state.group not in known
-        ]
+        outside = [self._nodes[state.row] for state in self._states if state.is_usable and state.group not in known]
         return Limits.of_targets(self._groups, self._templates, outside, self._flags, machines, self._behaviour)
 
     def _verdict(self, row: int, group: str) -> Verdict:

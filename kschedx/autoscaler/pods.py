@@ -7,11 +7,12 @@ allPodsAreNew in core/static_autoscaler.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.api import annotations
+from kschedx.api.annotations import SCALE_UP_DELAY
 from kschedx.api.timestamps import nanoseconds
 from kschedx.autoscaler.clouds import GPU_RESOURCES
 from kschedx.autoscaler.flags import Flags
@@ -128,12 +129,10 @@ def without_place(
 def old_enough(pods: PodTable, row: int, flags: Flags, now: int) -> bool:
     """Older than the delay of the flag, or of the pod's own annotation where that is longer."""
     delay = flags.new_pod_scale_up_delay
-    written = pods.annotations[row].get(annotations.SCALE_UP_DELAY)
+    written = pods.annotations[row].get(SCALE_UP_DELAY)
     if written is not None:
-        try:
+        with suppress(ValueError):  # what cannot be read is logged and counts for nothing
             delay = max(delay, Duration.parse(written))
-        except ValueError:
-            pass  # the autoscaler logs it and keeps to the flag
     return now - created(pods, row) > delay
 
 

@@ -54,7 +54,8 @@ def autoscale_snapshot(
     names = {group.name for group in status.groups}
     scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
     if len(scheduler.profiles) != 1:
-        raise ConfigError(f"the cluster-autoscaler takes one profile, and the configuration has {len(scheduler.profiles)}")
+        count = len(scheduler.profiles)
+        raise ConfigError(f"the cluster-autoscaler takes one profile, and the configuration has {count}")
     framework = Framework(scheduler.profiles[0], scheduler, snapshot, release)
 
     def group_of(node: Node) -> str | None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kschedx.api.quantity import milli_value, parse_quantity
 from kschedx.api.resources import RequestOptions, pod_request
+from kschedx.api.types import ResourceList
 from kschedx.autoscaler.clouds import IGNORED_LABELS, IGNORED_LABELS_OF, SAME_POOL_LABELS
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.go_sort import sort_slice
@@ -69,10 +70,12 @@ class Similarity:
                     return False
             elif parse_quantity(capacity[name]) != parse_quantity(others[name]):
                 return False
-        offered = [{name: milli_value(text) for name, text in t.node.status.allocatable.items()} for t in (one, other)]
-        return _all_within(*offered, self._flags.max_allocatable_difference_ratio) and _all_within(
-            self._free(one), self._free(other), self._flags.max_free_difference_ratio
-        )
+        ratio = self._flags.max_allocatable_difference_ratio
+        if not _all_within(
+            _thousandths(one.node.status.allocatable), _thousandths(other.node.status.allocatable), ratio
+        ):
+            return False
+        return _all_within(self._free(one), self._free(other), self._flags.max_free_difference_ratio)
 
     def _free(self, template: Template) -> dict[str, int]:
         """In thousandths, what the pods of the template leave; of other resources than these only what they ask for."""
@@ -82,6 +85,10 @@ class Similarity:
                 asked[name] = asked.get(name, 0) + (amount if name == "cpu" else amount * 1000)
         offered = template.node.status.allocatable
         return {name: (milli_value(offered[name]) if name in offered else 0) - amount for name, amount in asked.items()}
+
+
+def _thousandths(amounts: ResourceList) -> dict[str, int]:
+    return {name: milli_value(written) for name, written in amounts.items()}
 
 
 def _within(first: int, second: int, ratio: float) -> bool:

@@ -77,7 +77,7 @@ def read_status(text: str) -> AutoscalerStatus:
         document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {str(error).splitlines()[0]}", place=_PLACE) from None
-    if not isinstance(document, dict) or "nodeGroups" not in document and "autoscalerStatus" not in document:
+    if not isinstance(document, dict) or ("nodeGroups" not in document and "autoscalerStatus" not in document):
         raise InputError("this is no status of a cluster-autoscaler", place=_PLACE)
     groups = document.get("nodeGroups") or ()
     if not isinstance(groups, list | tuple):
@@ -187,8 +187,10 @@ def _read_text(text: str) -> AutoscalerStatus:
             )
         )
     whole = {label: state for label, state, _ in _LINE.findall(before)}
-    return AutoscalerStatus(groups=tuple(groups), state="Running", health=_health(whole.get("Health", "")), time=head[1])
+    health = _health(whole.get("Health", ""))
+    return AutoscalerStatus(groups=tuple(groups), state="Running", health=health, time=head[1])
 
 
 def _candidates(facts: str) -> int:
-    return dict((key, int(number)) for key, number in _FACT.findall(facts)).get("candidates", 0)
+    numbers: dict[str, int] = {key: int(number) for key, number in _FACT.findall(facts)}
+    return numbers.get("candidates", 0)

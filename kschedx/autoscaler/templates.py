@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api import annotations
+from kschedx.api.annotations import DAEMON_SET_POD, MIRROR
 from kschedx.api.resources import RequestOptions, pod_request
 from kschedx.api.selectors import required_node_affinity
 from kschedx.api.tolerations import DO_NOT_SCHEDULE, untolerated
@@ -75,17 +75,17 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
     found = {}
     for group, entry in (written or {}).items():
         place = Place(object=f"template of {group}")
-        node = entry.get("Node") if isinstance(entry, dict) else None
-        if not isinstance(node, dict):
+        if not isinstance(entry, dict) or not isinstance(entry.get("Node"), dict):
             raise InputError("a template is a map with Node and Pods", place=place)
+        pods = entry.get("Pods") or ()
         try:
-            objects = [{"apiVersion": "v1", "kind": "Node", **node}]
-            for pod in entry.get("Pods") or ():
-                objects.append(_without_priority_class({"apiVersion": "v1", "kind": "Pod", **pod}))
+            objects = [{"apiVersion": "v1", "kind": "Node", **entry["Node"]}]
+            objects += [_without_priority_class({"apiVersion": "v1", "kind": "Pod", **pod}) for pod in pods]
             snapshot = Snapshot.from_objects(objects)
         except InputError as error:
             raise error.at(place) from None
-        found[group] = CloudTemplate(node=snapshot.cluster.nodes[0], pods=tuple(snapshot.pods[i] for i in range(len(snapshot.pods))))
+        on_it = tuple(snapshot.pods[row] for row in range(len(snapshot.pods)))
+        found[group] = CloudTemplate(node=snapshot.cluster.nodes[0], pods=on_it)
     return found
 
 
@@ -184,7 +184,7 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
         return replace(node, metadata=metadata, spec=spec)
 
     def should_run(self, daemon_set: DaemonSet, node: Node) -> bool:
-        """NodeShouldRunDaemonPod of the DaemonSet controller: node name, affinity and taints, whatever room there is."""
+        """As the DaemonSet controller sees it (NodeShouldRunDaemonPod): by name, affinity and taints, not by room."""
         spec = daemon_set.pod.spec
         if spec.node_name not in ("", node.name):
             return False
@@ -192,9 +192,10 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
         required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
         if not required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name):
             return False
-        return untolerated(
-            node.spec.taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=self.compares_taints
-        ) is None
+        return (
+            untolerated(node.spec.taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=self.compares_taints)
+            is None
+        )
 
 
 def choose_templates(
@@ -238,7 +239,7 @@ def is_good_example(state: NodeState, node: Node, now: int) -> bool:
 
 
 def is_mirror_pod(pod: Pod) -> bool:
-    return annotations.MIRROR in pod.metadata.annotations
+    return MIRROR in pod.metadata.annotations
 
 
 def is_daemon_set_pod(pod: Pod) -> bool:
@@ -249,4 +250,4 @@ def is_daemon_set_pod(pod: Pod) -> bool:
 
 
 def has_daemon_set_annotation(written: Mapping[str, str]) -> bool:
-    return written.get(annotations.DAEMON_SET_POD) == "true"
+    return written.get(DAEMON_SET_POD) == "true"

@@ -134,7 +134,7 @@ class World:
             open_ &= among
         if names is not None:
             named = np.zeros(len(open_), dtype=np.bool_)
-            named[[row for name in names if (row := self.snapshot.cluster.index.get(name)) is not None]] = True
+            named[[place for name in names if (place := self.snapshot.cluster.index.get(name)) is not None]] = True
             open_ = open_ & named
         rows = np.flatnonzero(open_)
         if not len(rows):

@@ -6,7 +6,7 @@ are read from its code.
 
 from __future__ import annotations
 
-from kschedx.releases.dates import DatedFacts, Minor, dated, minor, since, up_to
+from kschedx.releases.dates import DatedFacts, Minor, dated, minor, since
 
 MEASURED = ("1.36", "1.33")
 
@@ -46,7 +46,10 @@ class AutoscalerBehaviour(DatedFacts):
     balanced_sizes_heed_quotas: bool = since("1.36")
     """Each group of a balanced scale-up is cut by what the groups before it leave."""
     limit_text: str = dated(
-        {"1.26": "max cluster {resources} limit reached", "1.35": 'exceeded quota: "cluster-wide", resources: {resources}'}
+        {
+            "1.26": "max cluster {resources} limit reached",
+            "1.35": 'exceeded quota: "cluster-wide", resources: {resources}',
+        }
     )
     counts_nodes_of_snapshot: bool = since("1.35")
     """`--max-nodes-total` counts the nodes of the snapshot; before, ready and not cordoned nodes, and upcoming ones."""
@@ -59,8 +62,6 @@ class AutoscalerBehaviour(DatedFacts):
     """A pod with a constraint on hostname that the last new node refuses may go to any other node."""
     similar_groups_limit_the_estimate: bool = since("1.28")
     """What is left of the maxima of the group and its similar ones is a limit."""
-    environment_makes_pods_differ: bool = up_to("1.31")
-    """Pods that differ in `env` are of different kinds."""
 
     # --- the choice (config/flags/flags.go, core/scaleup/orchestrator)
 

@@ -36,6 +36,7 @@ from kschedx.snapshot.wire import (
     PersistentVolumeClaimItem,
     PersistentVolumeItem,
     PodItem,
+    SlimObjectMeta,
 )
 
 T = TypeVar("T")
@@ -203,20 +204,12 @@ class SnapshotBuilder:
             if name == events.KIND and head.group in events.GROUPS:
                 self._add_event(_decode_item(raw, events.EventItem))
                 return
-<<<<<<< HEAD
+            if name == "ConfigMap" and not head.group and head.metadata is not None:
+                self._add_config_map(raw, head.metadata)
             kind = kind_of(name, head.group)
             if kind is None:
                 refuse_unknown(name, head.group)
                 self.kinds[key_of(name, head.group) or "?"] += 1
-=======
-            if kind == "ConfigMap" and head.group == "" and head.metadata is not None:
-                key = f"{head.metadata.namespace or 'default'}/{head.metadata.name}"
-                if key in types.AUTOSCALER_CONFIG_MAPS:
-                    self._config_maps[key] = decode(raw, types.ConfigMap)
-            if GROUPS.get(kind) != head.group:
-                refuse_unknown(kind, head.group)
-                self.kinds[kind or "?"] += 1
->>>>>>> d25496e (The cluster-autoscaler's own loop, on template nodes: kschedx.autoscale)
                 return
             meta = head.metadata
             own = (meta.name if meta else None) or ""
@@ -279,6 +272,12 @@ class SnapshotBuilder:
             self._images.add(b"" if images == b"null" else images)
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
+
+    def _add_config_map(self, raw: Raw, meta: SlimObjectMeta) -> None:
+        """Only those that tell of an autoscaler are read."""
+        key = f"{meta.namespace or 'default'}/{meta.name}"
+        if key in types.AUTOSCALER_CONFIG_MAPS:
+            self._config_maps[key] = decode(raw, types.ConfigMap)
 
     def _add_other(self, kind: Kind, raw: Raw, index: int, origin: Origin) -> None:
         metadata = decode(raw, OtherItem).metadata

@@ -1,0 +1,103 @@
+"""Recorded loops of cluster-autoscaler, and the same facts of kschedx's document."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kschedx.api.quantity import milli_value
+
+Json = Mapping[str, Any]
+
+_SETS = frozenset({
+    "skipped", "members", "reasons", "parts", "similar", "candidates", "clusterEvents", "options", "scaleUps", "taints",
+})  # fmt: skip
+_AMOUNTS = frozenset({"allocatable", "capacity", "requested"})
+_QUOTA = re.compile(r"(.*(?:resources: |max cluster ))(.+?)( limit reached)?")
+
+
+def cases() -> list[Json]:
+    text = gzip.decompress((Path(__file__).parent / "cases.jsonl.gz").read_bytes())
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def facts(value: object, key: str = "") -> object:
+    """`value` without what is empty, in an order of its own."""
+    if key in _AMOUNTS and isinstance(value, dict):
+        return {
+            name: milli_value(amount) for name, amount in value.items() if key != "requested" or milli_value(amount)
+        }
+    if key == "outcomes" and isinstance(value, list):
+        return _counted(value)
+    if isinstance(value, dict):
+        reduced = {name: facts(inner, name) for name, inner in value.items()}
+        return {name: inner for name, inner in reduced.items() if inner or key == "labels"}
+    if isinstance(value, list | tuple):
+        items = [facts(one) for one in value]
+        return sorted(items, key=_text) if key in _SETS or key == "pods" else items
+    if isinstance(value, str) and key != "event":
+        return _settled(value)
+    return value
+
+
+def _counted(rows: list[Json]) -> object:
+    counts: Counter[str] = Counter()
+    for row in rows:
+        reduced = facts({name: one for name, one in row.items() if name != "count"})
+        counts[_text(reduced)] += row["count"]
+    return sorted(counts.items())
+
+
+def _settled(text: str) -> str:
+    """The resources of a limit come in any order."""
+    match = _QUOTA.fullmatch(text)
+    return f"{match[1]}{', '.join(sorted(match[2].split(', ')))}{match[3] or ''}" if match else text
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def lean(document: Json, recorded: Json) -> Json:
+    """The part of a document that is recorded."""
+    kept = {name: document.get(name) for name in (
+        "result", "error", "groups", "pods", "options", "candidates", "choices", "clusterEvents",
+    )}  # fmt: skip
+    by_chance = any(
+        row["outcome"] == "schedulable" and "on" not in row
+        for entry in recorded["pods"].values()
+        for row in entry["outcomes"]
+    )
+    groups = {
+        name: {key: group.get(key) for key in ("skipped", "health", "upcoming", "template")}
+        for name, group in (kept["groups"] or {}).items()
+    }
+    pods = {
+        name: {
+            "members": entry["members"],
+            "outcomes": [
+                {key: row.get(key) for key in ("count", "outcome", "groups", "remains", "parts", "event")}
+                | ({} if by_chance else {"on": row.get("on")})
+                for row in entry["outcomes"]
+            ],
+        }
+        for name, entry in (kept["pods"] or {}).items()
+    }
+    reduced = facts({**kept, "groups": groups, "pods": pods})
+    assert isinstance(reduced, dict)
+    return reduced
+
+
+def differences(path: str, recorded: object, found: object) -> Iterator[str]:
+    if recorded == found:
+        return
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        for key in sorted({*recorded, *found}):
+            yield from differences(f"{path}.{key}", recorded.get(key), found.get(key))
+    else:
+        yield f"{path}\n  recorded {recorded}\n  kschedx  {found}"
