@@ -16,7 +16,6 @@ from kschedx.autoscaler.status import read_status
 from kschedx.autoscaler.templates import cloud_templates
 from kschedx.errors import ConfigError, InputError
 from kschedx.framework.config import load_profiles
-from kschedx.framework.registry import third_party_points
 from kschedx.framework.runtime import Framework
 from kschedx.releases import resolve
 from kschedx.releases.autoscaler import autoscaler_behaviour
@@ -52,7 +51,7 @@ def autoscale_snapshot(
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
     status = read_status(written.data.get("status", ""))
     names = {group.name for group in status.groups}
-    scheduler = load_profiles(config, release, extra_plugins=third_party_points() if config else None)
+    scheduler = load_profiles(config, release)
     if len(scheduler.profiles) != 1:
         count = len(scheduler.profiles)
         raise ConfigError(f"the cluster-autoscaler takes one profile, and the configuration has {count}")
