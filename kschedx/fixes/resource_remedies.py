@@ -57,10 +57,17 @@ def _round_down(resource: str, amount: int) -> int:
 
 
 def _like(node: Node) -> Node:
-    """An empty node of the same kind under a name of its own; what is annotated is about the old one."""
+    """An empty node of the same kind under a name of its own; annotations, instance and times are those of the old
+    one."""
     name = f"{node.name}-new"
     labels = {**node.metadata.labels, "kubernetes.io/hostname": name}
-    return replace(node, metadata=ObjectMeta(name=name, labels=labels))
+    conditions = tuple(replace(one, last_transition_time=None) for one in node.status.conditions)
+    return replace(
+        node,
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=replace(node.spec, provider_id=""),
+        status=replace(node.status, conditions=conditions),
+    )
 
 
 def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Place) -> tuple[int, ...]:
