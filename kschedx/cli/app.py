@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from kschedx import __version__
-from kschedx.cli import diff_profiles, doctor, kubectl, profiles, reason, shells, snapshot, why
+from kschedx.cli import diff_profiles, doctor, kubectl, mcp, profiles, reason, shells, snapshot, why
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
 from kschedx.errors import InputError, KschedxError, UndecidableError
@@ -31,6 +32,7 @@ for _name, _module, _command in (
     ("snapshot", snapshot, snapshot.snapshot),
     ("doctor", doctor, doctor.doctor),
     ("reason", reason, reason.reason),
+    ("mcp", mcp, mcp.mcp),
     ("completion", shells, shells.completion),
 ):
     app.command(
@@ -62,14 +64,13 @@ def _options(
     """Options before the command."""
 
 
-def run() -> int:
-    """Run the command line of this process; returns its exit code. No traceback reaches the user."""
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
-            return _answer_kubectl()
-        if COMPLETE in os.environ:
-            _answer_shells()
-        outcome = app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE)
+        if arguments is not None:
+            outcome = app(args=list(arguments), standalone_mode=False, prog_name="kschedx")
+        else:
+            outcome = _run_own()
         sys.stdout.flush()  # a reader that went away is noticed here, not by Python at exit
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
     except UndecidableError as error:
@@ -97,6 +98,15 @@ def run() -> int:
             f"internal error: {type(error).__name__}: {error} (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)",
             ExitCode.INTERNAL,
         )
+
+
+def _run_own() -> object:
+    """The command line of this process, or what its shell asks for."""
+    if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
+        return _answer_kubectl()
+    if COMPLETE in os.environ:
+        _answer_shells()
+    return app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE)
 
 
 def _answer_shells() -> None:

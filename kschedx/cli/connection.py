@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,6 +94,19 @@ class Reached(Struct, frozen=True, kw_only=True):
     """Where a name without a namespace is looked for: the context's."""
 
 
+_REMEMBERED: ContextVar[Callable[[Sequence[str], bool], Snapshot] | None] = ContextVar("remembered", default=None)
+
+
+@contextmanager
+def remembering(load: Callable[[Sequence[str], bool], Snapshot]) -> Iterator[None]:
+    """Within it files are read by `load`, given the paths and `check`, which may have them already."""
+    token = _REMEMBERED.set(load)
+    try:
+        yield
+    finally:
+        _REMEMBERED.reset(token)
+
+
 def read_cluster(
     paths: Sequence[str] | None,
     connection: Connection,
@@ -110,6 +125,9 @@ def read_cluster(
     if paths:
         if connection.given:
             raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
+        remembered = _REMEMBERED.get()
+        if remembered is not None and keep is None:
+            return Reached(snapshot=remembered(paths, check))
         return Reached(snapshot=load(paths, check=check, keep=keep))
     server, source, default_namespace = connect(connection)
     progress = ReadingProgress(source)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -51,8 +53,26 @@ def option(*formats: Format, text: str) -> Any:
     return typer.Option("--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=offered, help=text)
 
 
+_KEPT: ContextVar[list[Report] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def kept_report() -> Iterator[list[Report]]:
+    """Within it a report is kept in the list instead of printed, for whoever asks in the place of a person."""
+    reports: list[Report] = []
+    token = _KEPT.set(reports)
+    try:
+        yield reports
+    finally:
+        _KEPT.reset(token)
+
+
 def write(report: Report, output: Format | None) -> None:
     """Print a report as -o says."""
+    kept = _KEPT.get()
+    if kept is not None:
+        kept.append(report)
+        return
     match output:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)

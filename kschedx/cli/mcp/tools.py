@@ -1,0 +1,165 @@
+"""What an assistant may ask: for each tool its arguments and the command line that answers it.
+
+Arguments become options and names, never files: a manifest is given as text, and a snapshot or context only where the
+server was started with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, nearest
+
+Arguments = Mapping[str, Any]
+
+TEXT: dict[str, object] = {"type": "string", "maxLength": 4096}
+NAMES: dict[str, object] = {"type": "array", "items": TEXT, "maxItems": 100}
+
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
+_REFERENCE = re.compile(r"[A-Za-z.]+/[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One question."""
+
+    name: str
+    title: str
+    description: str
+    properties: Mapping[str, Mapping[str, object]]
+    """JSON Schema of each argument, beside those that say which cluster is meant."""
+    required: tuple[str, ...] = ()
+    document: str | None = None
+    """Kind of the document that it answers with; None for text alone."""
+    reads_cluster: bool = True
+    command: Callable[[Arguments, Path], list[str]]
+    """The command line without the cluster's options; the folder is for files that it needs. Raises `InputError`."""
+
+
+def name(arguments: Arguments, key: str) -> str:
+    """A plain name of an argument. Raises `InputError`."""
+    value = arguments.get(key)
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise InputError(f"{key}: found {value!r}, allowed is a name")
+    return value
+
+
+def options(arguments: Arguments, **flags: str) -> list[str]:
+    """Arguments that are names, as options: those that are given."""
+    return [f"{flag}={name(arguments, key)}" for key, flag in flags.items() if arguments.get(key) is not None]
+
+
+def _target(arguments: Arguments, folder: Path) -> list[str]:
+    target, manifest = arguments.get("target"), arguments.get("manifest")
+    if (target is None) == (manifest is None):
+        raise InputError("give either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
+    if manifest is not None:
+        path = folder / "manifest.yaml"
+        path.write_text(str(manifest), encoding="utf-8")
+        return [str(path)]
+    if not isinstance(target, str) or not _REFERENCE.fullmatch(target):
+        raise InputError(f"target: found {target!r}, allowed are pod/NAME, deploy/NAME, sts/NAME and the like")
+    return [target]
+
+
+_POD = {
+    "target": {**TEXT, "description": "pod/NAME, or a workload that makes pods: deploy/NAME, sts/NAME, job/NAME, ..."},
+    "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML of a pod or workload, in its place"},
+    "namespace": {**TEXT, "description": "of the target"},
+}
+_SCHEDULER = {
+    "profile": {**TEXT, "description": "a profile that comes with kschedx, such as binpack; by default the release's"},
+    "kube_version": {**TEXT, "description": "the release to emulate, such as 1.35; by default the cluster's"},
+}
+
+
+def _why(arguments: Arguments, folder: Path) -> list[str]:
+    more = options(arguments, namespace="--namespace", node="--node", profile="--config", kube_version="--kube-version")
+    return ["why", *more, *_target(arguments, folder)]
+
+
+def _why_pending(arguments: Arguments, folder: Path) -> list[str]:
+    more = options(arguments, namespace="--namespace", profile="--config", kube_version="--kube-version")
+    return ["why", "--all-pending", *more]
+
+
+def _diff_profiles(arguments: Arguments, folder: Path) -> list[str]:
+    pods = {"running": "--all", "pending": "--all-pending"}
+    which = arguments.get("pods")
+    if which is not None and which not in pods:
+        raise InputError(f"pods: found {which!r}, allowed are running and pending", hint=nearest(str(which), pods))
+    sides = [name(arguments, "before"), name(arguments, "after")]
+    more = options(arguments, kube_version="--kube-version")
+    return ["diff-profiles", *more, *([pods[which]] if which else []), *sides]
+
+
+def _reason(arguments: Arguments, folder: Path) -> list[str]:
+    return ["reason", "--", str(arguments.get("text", ""))]
+
+
+def _doctor(arguments: Arguments, folder: Path) -> list[str]:
+    return ["doctor"]
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="why",
+        title="Why a pod is where it is, or nowhere",
+        description="Run one pod through kube-scheduler: each plugin's verdict on each node, scores, preemption, and "
+        "fixes that were tried. Answers for a pod of the cluster, the pod that a workload would make, or a manifest.",
+        properties={**_POD, "node": {**TEXT, "description": "tell this node's whole story"}, **_SCHEDULER},
+        document="Explanation",
+        command=_why,
+    ),
+    Tool(
+        name="why_pending",
+        title="Why pods are pending",
+        description="Every pod that waits for a node, grouped by what keeps it waiting.",
+        properties={"namespace": {**TEXT, "description": "only pods of it"}, **_SCHEDULER},
+        document="ExplanationList",
+        command=_why_pending,
+    ),
+    Tool(
+        name="diff_profiles",
+        title="What another scheduler profile would change",
+        description="Two profiles that come with kschedx: how they differ, and with `pods` what becomes of every pod.",
+        properties={
+            "before": {**TEXT, "description": "a profile's name; default is the release's"},
+            "after": {**TEXT, "description": "a profile's name"},
+            "pods": {**TEXT, "enum": ["running", "pending"], "description": "which pods to compare"},
+            "kube_version": _SCHEDULER["kube_version"],
+        },
+        required=("before", "after"),
+        document="ProfileDifference",
+        command=_diff_profiles,
+    ),
+    Tool(
+        name="reason",
+        title="What a scheduling reason means",
+        description="Explain a reason's id, or take a whole event text apart: 0/5 nodes are available: ...",
+        properties={"text": {**TEXT, "description": "an id such as insufficient-resource, or an event's text"}},
+        required=("text",),
+        reads_cluster=False,
+        command=_reason,
+    ),
+    Tool(
+        name="doctor",
+        title="What is in a cluster's dump",
+        description="What a snapshot holds, what it lacks or mixes up, what that weakens, and what completes it.",
+        properties={},
+        document="Diagnosis",
+        command=_doctor,
+    ),
+)
+
+
+def tool(wanted: str, known: Sequence[Tool] = TOOLS) -> Tool:
+    """Raises `InputError`."""
+    found = next((one for one in known if one.name == wanted), None)
+    if found is None:
+        raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [one.name for one in known]))
+    return found

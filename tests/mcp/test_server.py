@@ -1,0 +1,235 @@
+"""The MCP server, asked by the SDK's own client."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import urllib3
+from jsonschema import Draft202012Validator
+from mcp import Client, StdioServerParameters
+from mcp_types import CallToolResult, TextContent
+
+from kschedx.cli.mcp.clusters import Clusters
+from kschedx.cli.mcp.server import MOST_BYTES, Answers, server
+from kschedx.cli.mcp.tools import TOOLS
+from tests.command import ROOT
+
+ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
+POD = {"manifest": (ROOT / "fixtures" / "zone-full" / "pod.yaml").read_text()}
+RUNNING = {"target": "pod/clickstream-exec-17", "namespace": "data-platform"}
+CLUSTERS = Clusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
+
+
+def asked(talk: Callable[[Client], Awaitable[None]], clusters: Clusters = CLUSTERS, *, limit: float = 60) -> None:
+    """A conversation with a server in this process; what it asks is answered in a process of its own."""
+    answers = Answers(clusters, limit=limit)
+
+    async def converse() -> None:
+        async with Client(server(answers)) as client:
+            await talk(client)
+
+    try:
+        anyio.run(converse)
+    finally:
+        answers.end()
+
+
+def text(result: CallToolResult) -> str:
+    content = result.content[0]
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def structured(result: CallToolResult) -> Mapping[str, Any]:
+    assert result.structured_content is not None, text(result)
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+def test_every_tool_is_read_only_and_says_what_it_answers() -> None:
+    async def talk(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [one.name for one in tools] == [one.name for one in TOOLS]
+        for one in tools:
+            assert one.annotations is not None
+            assert one.annotations.read_only_hint
+            assert one.annotations.destructive_hint is False
+            assert one.input_schema["additionalProperties"] is False
+            Draft202012Validator.check_schema(one.input_schema)
+            assert one.output_schema is not None
+            Draft202012Validator.check_schema(one.output_schema)
+
+    asked(talk)
+
+
+def test_why_tells_the_screen_and_the_document() -> None:
+    async def talk(client: Client) -> None:
+        schema = next(one for one in (await client.list_tools()).tools if one.name == "why").output_schema
+        assert schema is not None
+        result = await client.call_tool("why", POD)
+        answer = structured(result)
+        Draft202012Validator(schema).validate(answer)
+        assert "0 of 6 nodes fit" in text(result)
+        assert answer["exitCode"] == 1
+        assert answer["document"]["outcome"] == "Unschedulable"
+        assert answer["leftOut"] == []
+        assert structured(await client.call_tool("why", RUNNING))["document"]["pod"]["name"] == "clickstream-exec-17"
+
+    asked(talk)
+
+
+def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
+    manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
+
+    async def talk(client: Client) -> None:
+        result = await client.call_tool("why", {"manifest": manifest, "snapshot": "cluster.yaml"})
+        assert structured(result)["document"]["outcome"] == "Scheduled"
+
+    asked(talk, Clusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("why", {}, "give either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
+        ("why", {"target": "/etc/passwd"}, "target: found '/etc/passwd', allowed are pod/NAME"),
+        ("why", {"target": "--help"}, "target: found '--help'"),
+        ("why", {**RUNNING, "namespace": "--kubeconfig=/etc/passwd"}, "namespace: found '--kubeconfig=/etc/passwd'"),
+        ("why", {**POD, "snapshot": "/etc"}, 'this server was not started with snapshot "/etc"'),
+        ("why", {**POD, "snapshot": "../../../etc"}, "this server was not started with snapshot"),
+        ("why", {**POD, "kubeconfig": "x"}, "Additional properties are not allowed"),
+        ("why", {**POD, "profile": "/etc/passwd"}, "profile: found '/etc/passwd', allowed is a name"),
+        ("why", {"target": "pod/nope", "namespace": "payments"}, 'no pod "nope" in namespace "payments"'),
+        ("whyy", {}, 'no tool "whyy"'),
+    ],
+)
+def test_what_is_not_allowed_is_told_in_a_line(tool: str, arguments: dict[str, Any], told: str) -> None:
+    async def talk(client: Client) -> None:
+        result = await client.call_tool(tool, arguments)
+        assert result.is_error
+        assert told in text(result)
+        assert "\n" not in text(result)
+
+    asked(talk)
+
+
+def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "out.yaml").symlink_to(ROOT / "fixtures" / "tie" / "cluster.yaml")
+
+    async def talk(client: Client) -> None:
+        assert (await client.call_tool("doctor", {"snapshot": "out.yaml"})).is_error
+
+    asked(talk, Clusters(snapshots=(str(tmp_path / "here"),)))
+
+
+def test_contexts_are_those_named() -> None:
+    clusters = Clusters(contexts=("prod", "staging"), options=("--kubeconfig=k",))
+    assert clusters.chosen({"context": "staging"}) == ["--kubeconfig=k", "--context=staging"]
+    assert clusters.chosen({}) == ["--kubeconfig=k", "--context=prod"]
+    assert "snapshot" not in clusters.properties()
+
+
+def test_many_pods_profiles_reasons_and_dumps() -> None:
+    async def talk(client: Client) -> None:
+        pending = structured(await client.call_tool("why_pending", {}))
+        assert pending["document"]["items"] == []
+        changed = structured(await client.call_tool("diff_profiles", {"before": "default", "after": "binpack"}))
+        assert changed["exitCode"] == 1
+        assert "insufficient" in text(await client.call_tool("reason", {"text": "insufficient-resource"}))
+        assert structured(await client.call_tool("doctor", {}))["document"]["kind"] == "Diagnosis"
+
+    asked(talk)
+
+
+def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
+    amounts = "{cpu: '1', memory: 4Gi, pods: '110'}"
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: node-%d}\nstatus: {allocatable: %s, capacity: %s}\n"
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join(node % (number, amounts, amounts) for number in range(500)))
+    manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n"
+    manifest += "  - {name: app, image: app, resources: {requests: {cpu: '2'}}}\n"
+
+    async def talk(client: Client) -> None:
+        answer = structured(await client.call_tool("why", {"manifest": manifest}))
+        nodes = next(one for one in answer["leftOut"] if one["path"] == "/filter/nodes")
+        assert nodes["of"] == 500
+        assert nodes["kept"] == len(answer["document"]["filter"]["nodes"]) < 500
+        assert len(str(answer["document"])) < 2 * MOST_BYTES
+
+    asked(talk, Clusters(snapshots=(str(path),)))
+
+
+def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:
+    async def talk(client: Client) -> None:
+        result = await client.call_tool("why", POD)
+        assert result.is_error
+        assert "no answer within 0.001 s" in text(result)
+
+    asked(talk, limit=0.001)
+
+
+def test_progress_is_told() -> None:
+    seen: list[str | None] = []
+
+    async def see(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    async def talk(client: Client) -> None:
+        await client.call_tool("doctor", {}, progress_callback=see)
+
+    asked(talk)
+    assert seen == ["reading the cluster", "done"]
+
+
+PROGRAM = "from kschedx.cli import main; raise SystemExit(main())"
+
+
+def test_over_standard_streams() -> None:
+    command = StdioServerParameters(command=sys.executable, args=["-c", PROGRAM, "mcp", "-s", ZONE_FULL], cwd=str(ROOT))
+
+    async def converse() -> None:
+        async with Client(command) as client:
+            assert "0 of 6 nodes fit" in text(await client.call_tool("why", POD))
+
+    anyio.run(converse)
+
+
+def test_over_http_on_the_loopback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", PROGRAM, "mcp", "-s", ZONE_FULL, "--port", str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+        try:
+            _wait_for(port, process)
+            anyio.run(_ask_over_http, port)
+            headers = {"Host": "evil.example", "Content-Type": "application/json"}
+            foreign = urllib3.request("POST", f"http://127.0.0.1:{port}/mcp", headers=headers, body=b"{}")
+            assert foreign.status == 421
+        finally:
+            process.terminate()
+
+
+async def _ask_over_http(port: int) -> None:
+    async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+        assert "0 of 6 nodes fit" in text(await client.call_tool("why", POD))
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(200):
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("the server does not listen")
