@@ -15,7 +15,7 @@ import pytest
 import urllib3
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
-from mcp_types import CallToolResult, TextContent
+from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.mcp.clusters import Clusters
 from kschedx.cli.mcp.server import MOST_BYTES, Answers, server

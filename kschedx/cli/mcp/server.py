@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import mcp_types as types
+import mcp.types as types
 import msgspec
-from jsonschema import Draft202012Validator
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
@@ -79,6 +78,8 @@ class Answers:
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises `InputError` for arguments that the tool does not take."""
+        from jsonschema import Draft202012Validator
+
         for error in Draft202012Validator(self._input(wanted)).iter_errors(dict(arguments)):
             raise InputError(f"{wanted.name}: {error.message}")
 
