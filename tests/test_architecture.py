@@ -24,10 +24,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": set(),
     "releases": set(),
     "findings": {"api"},
+    "cel": {"api"},
     "sources": {"api"},
     "snapshot": {"api", "findings"},
     "framework": {"api", "findings", "snapshot", "releases"},
-    "plugins": {"api", "findings", "snapshot", "framework", "releases"},
+    "plugins": {"api", "cel", "findings", "snapshot", "framework", "releases"},
     "legacy": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
     "schedulers": {"snapshot", "framework", "legacy", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
@@ -35,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "answer": {"api", "findings", "snapshot", "framework", "plugins", "explain", "fixes", "releases", "schedulers"},
     "simulate": {"api", "findings", "snapshot", "framework", "explain", "fixes", "answer", "releases", "schedulers"},
     "autoscaler": {"api", "snapshot", "framework", "releases"},
-    "export": {"api", "findings", "snapshot"},
+    "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
     "render": CORE | {"doctor", "releases"},
@@ -53,7 +54,7 @@ ONLY_IN = {
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.
-NEVER_AT_MODULE_LEVEL = {"cel_expr_python", "kubernetes", "jsonschema", "yaml", "ryml"}
+NEVER_AT_MODULE_LEVEL = {"cel_expr_python", "re2", "kubernetes", "jsonschema", "yaml", "ryml"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct, field
 
+from kschedx.explain.device_notes import device_notes
 from kschedx.explain.missing import missing_notes
 from kschedx.explain.recorded import differences, recorded
 from kschedx.explain.storage_notes import storage_notes
@@ -46,6 +47,7 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_notes(cycle),
         *unread,
         *(Note(id=name, text=text) for name, text in storage_notes(cycle.snapshot, cycle.pod)),
+        *(Note(id=name, text=text) for name, text in device_notes(cycle.snapshot, cycle.pod, cycle.release)),
     )
 
 

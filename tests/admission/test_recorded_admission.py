@@ -2,6 +2,7 @@
 
 `cases.jsonl.gz`: pod manifests given to a kube-apiserver as server-side dry runs; a JSON object per line with `context`
 (what admission looked at), `manifest`, and `code` 201 with `result`, or 422 with `error`, what kubectl printed.
+`selectors.jsonl.gz`: the same of device classes, whose selectors may be wrong or cost too much.
 """
 
 from __future__ import annotations
@@ -15,18 +16,26 @@ from typing import Any
 import msgspec
 import pytest
 
+from kschedx.api.devices import DeviceClass
 from kschedx.api.types import Pod
+from kschedx.cel import Features
 from kschedx.errors import InputError
 from kschedx.explain.admission import admitted_pod
+from kschedx.plugins.dynamic_resources.admission import class_refusals
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
 
+with gzip.open(Path(__file__).parent / "selectors.jsonl.gz") as file:
+    SELECTORS: list[Json] = [json.loads(line) for line in file]
+
 with gzip.open(Path(__file__).parent / "cases.jsonl.gz") as file:
     CASES: list[Json] = [json.loads(line) for line in file]
 STORED = [case for case in CASES if case["code"] == 201]
 REFUSED = [case for case in CASES if case["code"] != 201]
+
+SELECTOR_FEATURES = Features(consumable_capacity=True, list_attributes=False)
 
 
 def admitted(case: Json) -> Pod:
@@ -59,3 +68,10 @@ def test_what_is_refused(case: Json) -> None:
         admitted(case)
     assert caught.value.place.field or str(caught.value).startswith("[spec.")
     assert not [reason for reason in told(case["error"]) if reason not in str(caught.value)]
+
+
+@pytest.mark.parametrize("case", SELECTORS, ids=lambda case: case["name"])
+def test_selectors(case: Json) -> None:
+    device_class = msgspec.convert(case["manifest"], DeviceClass)
+    refused = [f"{field}: {told}" for field, told in class_refusals(device_class, SELECTOR_FEATURES)]
+    assert refused == ([] if case["code"] == 201 else told(case["error"]))

@@ -13,6 +13,7 @@ from enum import Enum, unique
 
 from msgspec import Struct
 
+from kschedx import cel
 from kschedx.api.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
@@ -24,7 +25,7 @@ from kschedx.api.devices import (
 from kschedx.api.types import Node
 from kschedx.errors import UndecidableError
 from kschedx.findings import DeviceSelectorFailed, Finding, PluginMessage
-from kschedx.plugins.dynamic_resources import capacity, cel
+from kschedx.plugins.dynamic_resources import capacity
 from kschedx.plugins.dynamic_resources.allocated import AllocatedState
 from kschedx.plugins.dynamic_resources.constraints import Constraint, DistinctAttribute, MatchAttribute
 from kschedx.plugins.dynamic_resources.counters import Available, CounterID, drawn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kschedx import cel
 from kschedx.api.devices import ResourceSlice
-from kschedx.plugins.dynamic_resources import cel
 from kschedx.plugins.dynamic_resources.pools import Slices, tainted
 from kschedx.releases import Release
 from kschedx.snapshot.devices import Devices

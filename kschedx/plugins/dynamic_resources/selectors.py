@@ -1,38 +1,36 @@
 """Whether a device is what a CEL expression asks for.
 
-An expression is evaluated once for all devices that look alike to it: what it reads of a device is taken from its text,
-so that a serial number that it does not name makes no difference.
+An expression is evaluated once for all devices that look alike to it: what it reads of a device is taken from its
+syntax tree, so that a serial number that it does not name makes no difference.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from kschedx.api.devices import Device, DeviceAttribute
 from kschedx.api.quantity import parse_quantity
-from kschedx.plugins.dynamic_resources.cel import (
+from kschedx.api.resources import exact_nano_units
+from kschedx.cel import (
+    Call,
+    CompileError,
     EvaluationError,
+    Expr,
     Features,
-    Program,
+    Ident,
+    Literal,
+    MapValue,
+    Select,
     Value,
     compiled,
-    quantity_value,
-    undecidable,
-    version_value,
+    descendants,
 )
+from kschedx.cel.library.kubernetes import semver_from_text
+from kschedx.cel.values import Fault, Quantity
+from kschedx.errors import UndecidableError
 
 UNSUPPORTED = "unsupported attribute value"
-
-_STRING = r"""(?:"[^"\\\n]*"|'[^'\\\n]*')"""
-_ACCESS = re.compile(
-    rf"device\s*\.\s*(?P<map>attributes|capacity)\s*\[\s*\??\s*(?P<domain>{_STRING}|device\s*\.\s*driver)\s*\]"
-    rf"(?:\s*\.\s*\??\s*(?P<id>[A-Za-z_]\w*\b(?!\s*\())|\s*\[\s*\??\s*(?P<text>{_STRING})\s*\])?"
-)
-_OTHER_USE = re.compile(r"device\s*\.\s*(?:attributes|capacity)\b")
-_EVERY_NAME = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transform\w+)\s*\(")
-_VERSIONED = re.compile(r"\b(?:semver|major|minor|patch)\s*\(")
 
 
 class Selector:
@@ -40,32 +38,34 @@ class Selector:
 
     def __init__(self, expression: str, features: Features) -> None:
         """Raises `CompileError` where the expression is wrong."""
-        self._expression = expression
         self._features = features
-        self._program: Program = compiled(expression, features)
-        accesses = list(_ACCESS.finditer(expression))
-        self._has_other_use = bool(_OTHER_USE.search(_ACCESS.sub("", expression)))
-        self._domains = {(found["map"], _literal(found["domain"])) for found in accesses}
-        """A domain that a device does not have reads as empty, where it is looked up by name."""
-        members = [found["id"] or _literal(found["text"]) for found in accesses]
-        reads_whole_maps = self._has_other_use or not all(members)
-        self._reads = None if reads_whole_maps else frozenset(members)
+        self._program = compiled(expression, features)
+        names, reads_all = _reads(self._program.root)
+        self._reads = None if reads_all else names
         """The names without domain that it looks up; None where it may look at any."""
+        self._reads_device = self._program.reads_device
         self._answers: dict[object, bool | str] = {}
 
     def matches(self, device: Device, driver: str) -> bool:
         """Raises `EvaluationError` in kube-scheduler's words."""
-        self._refuse_unsupported(device)
-        attributes = [(name, value) for name, value in device.attributes.items() if self._is_read(name)]
+        attributes = {name: self._value(name, value) for name, value in device.attributes.items()}
+        read = [(name, value) for name, value in device.attributes.items() if self._is_read(name)]
         capacity = [(name, one.value) for name, one in device.capacity.items() if self._is_read(name)]
-        key = (driver, device.allow_multiple_allocations, tuple(attributes), tuple(capacity))
+        key = (driver, device.allow_multiple_allocations, tuple(read), tuple(capacity)) if self._reads_device else None
         answer = self._answers.get(key)
         if answer is None:
+            amounts: dict[str, Value] = {
+                name: Quantity(exact_nano_units(parse_quantity(one))) for name, one in capacity
+            }
             answer = self._answers[key] = self._evaluate(
-                driver,
-                {name: self._value(name, value) for name, value in attributes},
-                {name: quantity_value(parse_quantity(value)) for name, value in capacity},
-                multiple=device.allow_multiple_allocations,
+                MapValue(
+                    {
+                        "driver": driver,
+                        "allowMultipleAllocations": device.allow_multiple_allocations,
+                        "attributes": _by_domain(driver, {name: attributes[name] for name, _ in read}),
+                        "capacity": _by_domain(driver, amounts),
+                    }
+                )
             )
         if isinstance(answer, str):
             raise EvaluationError(answer)
@@ -74,83 +74,126 @@ class Selector:
     def _is_read(self, name: str) -> bool:
         return self._reads is None or name.rpartition("/")[2] in self._reads
 
-    def _may_read(self, name: str) -> bool:
-        """A name that is nowhere in the text is read only where all names are gone through."""
-        own = re.escape(name.rpartition("/")[2])
-        return bool(re.search(rf"\b{own}\b", self._expression) or _EVERY_NAME.search(self._expression))
-
-    def _refuse_unsupported(self, device: Device) -> None:
-        for name, value in device.attributes.items():
-            if _supported(value, self._features.list_attributes) is None:
-                raise EvaluationError(f"attribute {name}: {UNSUPPORTED}")
-
-    def _value(self, name: str, attribute: DeviceAttribute) -> object:
+    def _value(self, name: str, attribute: DeviceAttribute) -> Value:
+        """Of every attribute, since kube-scheduler reads them all before it evaluates."""
         value = _supported(attribute, self._features.list_attributes)
-        if attribute.version is None and attribute.versions is None:
-            return value
-        if self._may_read(name) and not _VERSIONED.search(self._expression):
-            raise undecidable(self._expression, f"it may compare the version {name} with what is none")
-        texts = value if isinstance(value, list) else [value]
-        versions = [version_value(str(text)) for text in texts]
-        if None in versions:
-            raise undecidable(self._expression, f"the attribute {name} is no semantic version")
-        return versions if isinstance(value, list) else versions[0]
+        if isinstance(value, Fault):
+            raise EvaluationError(f"attribute {name}: {value.message}")
+        return value
 
-    def _evaluate(
-        self, driver: str, attributes: dict[str, object], capacity: dict[str, object], *, multiple: bool
-    ) -> bool | str:
-        maps = {"attributes": _by_domain(driver, attributes), "capacity": _by_domain(driver, capacity)}
-        for name, domain in self._domains:
-            if maps[name].setdefault(domain or driver, {}) == {} and self._has_other_use:
-                raise undecidable(self._expression, f"it reads device.{name} as a whole, where {domain} is missing")
-        variables = {
-            "device.driver": driver,
-            "device.attributes": maps["attributes"],
-            "device.capacity": maps["capacity"],
-            "device.allowMultipleAllocations": multiple,
-        }
-        if not self._features.consumable_capacity:
-            del variables["device.allowMultipleAllocations"]
+    def _evaluate(self, device: MapValue) -> bool | str:
         try:
-            return self._program.evaluate(variables)
+            return self._program.evaluate(device)
         except EvaluationError as error:
-            if self._has_other_use:
-                raise undecidable(self._expression, str(error)) from None
             return str(error)
+
+
+# --- what an expression reads
+
+_INDEXES = ("_[_]", "_[?_]", "_?._")
+_OWN_FIELDS = ("driver", "allowMultipleAllocations")
+_ATTRIBUTE = 3
+"""Steps from the device to an attribute: the map, the domain, the name."""
+_NO_DOMAIN = MapValue({})
 
 
 def names_in(expression: str) -> frozenset[str]:
     """The attributes and capacities, without their domains, that an expression looks up by name."""
-    return frozenset(name for one in _ACCESS.finditer(expression) if (name := one["id"] or _literal(one["text"])))
+    every = Features(consumable_capacity=True, list_attributes=True)
+    try:
+        return _reads(compiled(expression, every).root)[0]
+    except (CompileError, UndecidableError):
+        return frozenset()
 
 
-def _literal(text: str | None) -> str:
-    """What a string literal says; empty for anything else, which is the device's driver."""
-    return text[1:-1] if text and text[0] in "\"'" else ""
+def _reads(root: Expr) -> tuple[frozenset[str], bool]:
+    """The names that are looked up, and whether a part of the device is read in another way, too."""
+    names = set()
+    reads_all = False
+    explained: set[Expr] = set()
+    """Parts that a step with a known name is taken into; they come after it."""
+    for one in descendants(root):
+        depth = _depth(one)
+        if depth is None:
+            continue
+        name = _looked_up(one)
+        if depth == _ATTRIBUTE and name is not None:
+            names.add(name)
+            explained |= set(_insides(one))
+        elif depth == 1 and name in _OWN_FIELDS:
+            explained |= set(_insides(one))
+        elif one not in explained:
+            reads_all = True
+    return frozenset(names), reads_all
 
 
-def _by_domain(driver: str, values: dict[str, object]) -> dict[str, dict[str, object]]:
-    """A name without domain is of the driver's."""
-    domains: dict[str, dict[str, object]] = {}
+def _insides(one: Expr) -> Iterator[Expr]:
+    inner = _within(one)
+    while inner is not None:
+        yield inner
+        inner = _within(inner)
+
+
+def _within(one: Expr) -> Expr | None:
+    """What a step is taken into."""
+    if isinstance(one, Select):
+        return one.operand
+    return one.arguments[0] if isinstance(one, Call) and one.function in _INDEXES else None
+
+
+def _looked_up(one: Expr) -> str | None:
+    if isinstance(one, Select):
+        return one.field
+    key = one.arguments[1] if isinstance(one, Call) and one.function in _INDEXES else None
+    return key.value if isinstance(key, Literal) and isinstance(key.value, str) else None
+
+
+def _depth(one: Expr) -> int | None:
+    """How many steps into the device it is: 1 for its attributes, 3 for one of them; None of what is outside."""
+    steps = 0
+    inner: Expr | None = one
+    while inner is not None and not isinstance(inner, Ident):
+        inner = _within(inner)
+        steps += 1
+        if steps > _ATTRIBUTE:
+            return None
+    return steps if isinstance(inner, Ident) and inner.name.removeprefix(".") == "device" else None
+
+
+# --- values
+
+
+def _by_domain(driver: str, values: dict[str, Value]) -> MapValue:
+    """A name without domain is of the driver's; a domain that a device does not have reads as empty."""
+    domains: dict[str, dict[object, Value]] = {}
     for name, value in values.items():
         domain, slash, own = name.partition("/")
         domains.setdefault(domain if slash else driver, {})[own if slash else name] = value
-    return domains
+    return MapValue({domain: MapValue(own) for domain, own in domains.items()}, default=_NO_DOMAIN)
 
 
-def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value | None:
-    """The one value that is set, a list before a scalar; None where there is none that this release reads."""
-    return next(_values(attribute, list_attributes), None)
-
-
-def _values(attribute: DeviceAttribute, list_attributes: bool) -> Iterator[Value]:
+def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
+    """The one value that is set, a list before a scalar."""
     if list_attributes:
-        for several in (attribute.ints, attribute.bools, attribute.strings, attribute.versions):
+        for several in (attribute.ints, attribute.bools, attribute.strings):
             if several is not None:
-                yield list(several)  # type: ignore[misc]
-    for one in (attribute.int_value, attribute.bool_value, attribute.string, attribute.version):
+                return list(several)
+        if attribute.versions is not None:
+            versions = [_version(text) for text in attribute.versions]
+            return next((one for one in versions if isinstance(one, Fault)), versions)
+    for one in (attribute.int_value, attribute.bool_value, attribute.string):
         if one is not None:
-            yield one
+            return one
+    return Fault(UNSUPPORTED) if attribute.version is None else _version(attribute.version)
+
+
+def _amount(written: str) -> Value:
+    return Quantity(exact_nano_units(parse_quantity(written)))
+
+
+def _version(text: str) -> Value:
+    found = semver_from_text(text)
+    return Fault(f"parse semantic version: {found.message}") if isinstance(found, Fault) else found
 
 
 @lru_cache(maxsize=1024)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
+from kschedx import cel
 from kschedx.api.devices import Device, DeviceClass, ResourceSlice
 from kschedx.api.types import Node
 from kschedx.framework.interface import Handle
-from kschedx.plugins.dynamic_resources import cel
 from kschedx.plugins.dynamic_resources.allocated import AllocatedState, allocated_state
 from kschedx.plugins.dynamic_resources.features import Features, published
 from kschedx.plugins.dynamic_resources.pools import device_id, device_reaches, reaches

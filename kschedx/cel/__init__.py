@@ -1,0 +1,35 @@
+"""The Common Expression Language as Kubernetes' device selectors have it: types, functions, costs and faults.
+
+`compiled` gives a `Program`; `Program.evaluate` counts what it costs and stops where Kubernetes does. No library for
+Python counts that, so all of it but the words for wrong syntax and the regular expressions is here:
+
+    lexer, parser, macros    text to a syntax tree (syntax)
+    checker                  its types (types), and the overloads of each call
+    estimate                 what it may cost at most
+    planner, costs           a function that evaluates it (values), and counts
+    environment, library     what it may call
+"""
+
+from kschedx.cel.environment import Features
+from kschedx.cel.program import COST_EXCEEDED, CompileError, EvaluationError, Program, compiled, refusal
+from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, Literal, Select, descendants
+from kschedx.cel.values import MapValue, Value
+
+__all__ = [
+    "COST_EXCEEDED",
+    "Call",
+    "CompileError",
+    "Comprehension",
+    "EvaluationError",
+    "Expr",
+    "Features",
+    "Ident",
+    "Literal",
+    "MapValue",
+    "Program",
+    "Select",
+    "Value",
+    "compiled",
+    "descendants",
+    "refusal",
+]

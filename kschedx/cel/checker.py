@@ -1,0 +1,357 @@
+"""Types of an expression: what it is, which overloads its calls may be, and what is wrong with it.
+
+Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kschedx.cel import regex
+from kschedx.cel.environment import TYPES, VARIABLES, Environment
+from kschedx.cel.functions import Function
+from kschedx.cel.library.standard import FUNCTIONS as STANDARD
+from kschedx.cel.syntax import (
+    Call,
+    Comprehension,
+    Expr,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Select,
+    StructNode,
+    descendants,
+)
+from kschedx.cel.types import (
+    BOOL,
+    DEVICE,
+    DYN,
+    ERROR,
+    INT,
+    Kind,
+    Mapping,
+    Type,
+    assignable,
+    equivalent,
+    is_dyn,
+    list_of,
+    map_of,
+    most_general,
+    optional_of,
+    parameter,
+    shown,
+    signature,
+    substitute,
+    type_of,
+    unwrap_optional,
+)
+from kschedx.cel.values import Budget, Fault, UndecidedError, type_value
+
+Issue = tuple[int, str]
+
+
+def check(root: Expr, environment: Environment) -> list[Issue]:
+    """Fills in the types and overloads. What is wrong, with positions; nothing where it is right."""
+    checker = _Checker(environment)
+    checker.check(root)
+    for one in descendants(root):
+        one.type = substitute(checker.mapping, one.type, to_dyn=True)
+    return checker.issues or list(_invalid_literals(root))
+
+
+class _Checker:
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._scopes: list[dict[str, Type]] = []
+        self._variables = 0
+        self.mapping: Mapping = {}
+        self.issues: list[Issue] = []
+
+    def check(self, one: Expr) -> None:
+        one.type = self._type_of(one)
+
+    def _type_of(self, one: Expr) -> Type:
+        match one:
+            case Literal():
+                return type_value(one.value)
+            case Ident():
+                return self._ident(one)
+            case Select():
+                return self._select(one)
+            case Call():
+                return self._call(one)
+            case ListNode():
+                return self._list(one)
+            case MapNode():
+                return self._map(one)
+            case StructNode():
+                return self._struct(one)
+            case Comprehension():
+                return self._comprehension(one)
+        assert_never(one)
+
+    def _fault(self, position: int, message: str) -> Type:
+        self.issues.append((position, message))
+        return ERROR
+
+    def _may_be(self, ones: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
+        found = assignable(self.mapping, ones, others)
+        if found is not None:
+            self.mapping = found
+        return found is not None
+
+    def _new_variable(self) -> Type:
+        self._variables += 1
+        return parameter(f"_var{self._variables - 1}")
+
+    # --- names
+
+    def _local(self, name: str) -> Type | None:
+        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+
+    def _ident(self, one: Ident) -> Type:
+        local = self._local(one.name)
+        if local is not None:
+            return local
+        name = one.name.removeprefix(".")
+        if name in VARIABLES:
+            return VARIABLES[name]
+        if name in TYPES:
+            one.stands_for = TYPES[name]
+            return type_of(TYPES[name])
+        return self._fault(one.position, f"undeclared reference to '{one.name}' (in container '')")
+
+    def _select(self, one: Select) -> Type:
+        name = None if one.is_test else _qualified(one)
+        if name is not None and self._local(name.partition(".")[0]) is None and name.removeprefix(".") in TYPES:
+            one.stands_for = TYPES[name.removeprefix(".")]
+            return type_of(one.stands_for)
+        self.check(one.operand)
+        found = self._field(one, one.operand.type, one.field, is_optional=False)
+        return BOOL if one.is_test else found
+
+    def _field(self, one: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
+        operand, was_optional = unwrap_optional(substitute(self.mapping, operand))
+        found = ERROR
+        if operand.kind is Kind.MAP:
+            found = operand.parameters[1]
+        elif operand.kind is Kind.STRUCT:
+            if operand != DEVICE:
+                self._fault(one.position, f"unexpected failed resolution of '{operand.name}'")
+            elif field in self._environment.device_fields:
+                found = self._environment.device_fields[field]
+            else:
+                self._fault(one.position, f"undefined field '{field}'")
+        elif operand.kind is Kind.TYPE_PARAM:
+            self._may_be((DYN,), (operand,))
+            found = DYN
+        else:
+            if not is_dyn(operand) and operand.kind is not Kind.ERROR:
+                self._fault(one.position, f"type '{shown(operand)}' does not support field selection")
+            found = DYN
+        return substitute(self.mapping, optional_of(found) if was_optional or is_optional else found)
+
+    # --- calls
+
+    def _call(self, one: Call) -> Type:
+        if one.function == "_?._":
+            operand, field = one.arguments
+            assert isinstance(field, Literal)
+            self.check(operand)
+            field.type = type_value(field.value)
+            one.overloads = ("select_optional_field",)
+            return self._field(one, operand.type, str(field.value), is_optional=True)
+        for argument in one.arguments:
+            self.check(argument)
+        functions = self._environment.functions
+        if one.target is not None:
+            prefix = _qualified(one.target)
+            qualified = functions.get(f"{prefix}.{one.function}".removeprefix(".")) if prefix else None
+            if qualified is not None:
+                one.function, one.target = qualified.name, None
+                return self._resolved(one, qualified)
+            self.check(one.target)
+        function = functions.get(one.function.removeprefix("."))
+        if function is None:
+            return self._fault(one.position, f"undeclared reference to '{one.function}' (in container '')")
+        one.function = function.name
+        return self._resolved(one, function)
+
+    def _resolved(self, one: Call, function: Function) -> Type:
+        arguments = tuple(each.type for each in one.children())
+        if function.name in ("_&&_", "_||_"):
+            return self._logical(one, function)
+        found: Type | None = None
+        overloads = []
+        for overload in function.overloads:
+            if overload.is_member is not (one.target is not None):
+                continue
+            fresh: Mapping = {}
+            for each in (*overload.arguments, overload.result):
+                self._freshen(each, fresh)
+            candidates = tuple(substitute(fresh, each) for each in overload.arguments)
+            if not self._may_be(arguments, candidates):
+                continue
+            overloads.append(overload.id)
+            result = substitute(self.mapping, substitute(fresh, overload.result))
+            if found is None:
+                found = result
+            elif not is_dyn(found) and result != found:
+                found = DYN
+        if found is None:
+            told = tuple(substitute(self.mapping, each, to_dyn=True) for each in arguments)
+            applied = signature(told, is_member=one.target is not None)
+            return self._fault(one.position, f"found no matching overload for '{function.name}' applied to '{applied}'")
+        one.overloads = tuple(overloads)
+        return found
+
+    def _freshen(self, one: Type, fresh: Mapping) -> None:
+        if one.kind is Kind.TYPE_PARAM and one.name not in fresh:
+            fresh[one.name] = self._new_variable()
+        for each in one.parameters:
+            self._freshen(each, fresh)
+
+    def _logical(self, one: Call, function: Function) -> Type:
+        is_right = True
+        for argument in one.arguments:
+            if not self._may_be((argument.type,), (BOOL,)):
+                self._mismatch(argument.position, BOOL, argument.type)
+                is_right = False
+        one.overloads = (function.overloads[0].id,)
+        return BOOL if is_right else ERROR
+
+    def _mismatch(self, position: int, expected: Type, found: Type) -> None:
+        self._fault(position, f"expected type '{shown(expected)}' but found '{shown(found)}'")
+
+    # --- what is put together
+
+    def _joined(self, one: Expr, previous: Type | None, current: Type) -> Type:
+        if previous is None:
+            return current
+        if self._may_be((previous,), (current,)):
+            return most_general(previous, current)
+        self._mismatch(one.position, previous, current)
+        return ERROR
+
+    def _optional_element(self, one: Expr) -> Type:
+        held, is_optional = unwrap_optional(one.type)
+        if not is_optional and not is_dyn(held):
+            self._mismatch(one.position, optional_of(held), held)
+        return held
+
+    def _list(self, one: ListNode) -> Type:
+        found: Type | None = None
+        for index, element in enumerate(one.elements):
+            self.check(element)
+            own = self._optional_element(element) if index in one.optionals else element.type
+            found = self._joined(element, found, own)
+        return list_of(self._new_variable() if found is None else found)
+
+    def _map(self, one: MapNode) -> Type:
+        key_type: Type | None = None
+        value_type: Type | None = None
+        for key, value, is_optional in one.entries:
+            self.check(key)
+            key_type = self._joined(key, key_type, key.type)
+            self.check(value)
+            own = self._optional_element(value) if is_optional else value.type
+            value_type = self._joined(value, value_type, own)
+        if key_type is None or value_type is None:
+            return map_of(self._new_variable(), self._new_variable())
+        return map_of(key_type, value_type)
+
+    def _struct(self, one: StructNode) -> Type:
+        if one.type_name.removeprefix(".") in TYPES or one.type_name.startswith("google."):
+            raise UndecidedError(f"what a message of the type {one.type_name} is, is not known")
+        return self._fault(one.position, f"undeclared reference to '{one.type_name}' (in container '')")
+
+    def _comprehension(self, one: Comprehension) -> Type:
+        self.check(one.over)
+        self.check(one.initial)
+        over = substitute(self.mapping, one.over.type)
+        accumulated = one.initial.type
+        self._scopes.append({one.accumulator: accumulated})
+        variables = self._iterated(one, over)
+        if one.variable2:
+            self._scopes.append({one.variable: variables[0], one.variable2: variables[1]})
+        else:
+            self._scopes.append({one.variable: variables[0]})
+        for part, expected in ((one.condition, BOOL), (one.step, accumulated)):
+            self.check(part)
+            if not self._may_be((expected,), (part.type,)):
+                self._mismatch(part.position, expected, part.type)
+        self._scopes.pop()
+        self.check(one.result)
+        self._scopes.pop()
+        return substitute(self.mapping, one.result.type)
+
+    def _iterated(self, one: Comprehension, over: Type) -> tuple[Type, Type]:
+        """The types of the variables."""
+        if over.kind is Kind.LIST:
+            return (INT, over.parameters[0]) if one.variable2 else (over.parameters[0], DYN)
+        if over.kind is Kind.MAP:
+            return over.parameters[0], over.parameters[1]
+        if over.kind in (Kind.DYN, Kind.ERROR, Kind.TYPE_PARAM):
+            self._may_be((DYN,), (over,))
+            return DYN, DYN
+        self._fault(
+            one.over.position,
+            f"expression of type '{shown(over)}' cannot be range of a comprehension (must be list, map, or dynamic)",
+        )
+        return ERROR, ERROR
+
+
+def _qualified(one: Expr) -> str | None:
+    """`a.b.c` as a name."""
+    parts: list[str] = []
+    while isinstance(one, Select) and not one.is_test:
+        parts.append(one.field)
+        one = one.operand
+    return ".".join((one.name, *reversed(parts))) if isinstance(one, Ident) else None
+
+
+# --- what is wrong though its types are right
+
+_CONVERSIONS = {function.name: function for function in STANDARD if function.name in ("duration", "timestamp")}
+
+
+def _invalid_literals(root: Expr) -> list[Issue]:
+    issues: list[Issue] = []
+    for one in descendants(root):
+        if isinstance(one, Call) and one.arguments and isinstance(one.arguments[0], Literal):
+            literal = one.arguments[0]
+            if one.function in _CONVERSIONS and _is_refused(one, literal):
+                issues.append((literal.position, f"invalid {one.function} argument"))
+            elif one.function == "matches" and isinstance(regex.compiled(str(literal.value)), Fault):
+                issues.append((literal.position, "invalid matches argument"))
+        elif isinstance(one, ListNode):
+            _check_homogeneous([(each, index in one.optionals) for index, each in enumerate(one.elements)], issues)
+        elif isinstance(one, MapNode):
+            for key, value, _ in one.entries[1:]:
+                for first, other in ((one.entries[0][0], key), (one.entries[0][1], value)):
+                    if not equivalent(first.type, other.type):
+                        issues.append((other.position, _expected(first.type, other.type)))
+    return issues
+
+
+def _is_refused(one: Call, literal: Literal) -> bool:
+    for overload in _CONVERSIONS[one.function].overloads:
+        if overload.id in one.overloads and overload.run is not None:
+            return isinstance(overload.run(Budget(1), literal.value), Fault)
+    return False
+
+
+def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -> None:
+    first: Type | None = None
+    for one, is_optional in elements:
+        own = one.type.parameters[0] if is_optional and one.type.parameters else one.type
+        if first is None:
+            first = own
+        elif not equivalent(first, own):
+            issues.append((one.position, _expected(first, own)))
+            return
+
+
+def _expected(expected: Type, found: Type) -> str:
+    return f"expected type '{shown(expected)}' but found '{shown(found)}'"

@@ -1,0 +1,225 @@
+"""What a call costs while it is evaluated.
+
+Upstream: cel-go's interpreter/runtimecost.go, apiserver/pkg/cel/library/cost.go, and the trackers in ext/lists.go and
+ext/sets.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from kschedx.cel.values import (
+    Cidr,
+    Format,
+    Ip,
+    MapValue,
+    Optional,
+    Quantity,
+    Semver,
+    Url,
+    Value,
+    is_list,
+    size,
+)
+
+LIMIT = 1_000_000
+"""Kubernetes stops a selector above it (CELSelectorExpressionMaxCost)."""
+LIST, MAP = 10, 30
+"""To make one."""
+
+_TRAVERSAL = 0.1
+_PATTERN = 0.25
+
+CallCost = Callable[[Sequence[Value], Value], int]
+"""Of the arguments, what a member is called on among them, and the result."""
+
+
+def _size(value: Value) -> int:
+    found = size(value)
+    if found is None and isinstance(value, Optional) and value.value is not None:
+        return _size(value.value)
+    return 1 if found is None else found
+
+
+def _library_size(value: Value) -> int:
+    found = size(value)
+    return 1 if found is None else found
+
+
+def _traversed(value: Value, factor: float = 1) -> int:
+    return math.ceil(float(_library_size(value)) * factor * _TRAVERSAL)
+
+
+def _of_first(factor: float = 1) -> CallCost:
+    return lambda arguments, _: _traversed(arguments[0], factor)
+
+
+def _doubled(arguments: Sequence[Value], _: Value) -> int:
+    return math.ceil(float(_library_size(arguments[0])) * 2 * _TRAVERSAL)
+
+
+def _join(_: Sequence[Value], result: Value) -> int:
+    return math.ceil(float(_library_size(result)) * 2 * _TRAVERSAL)
+
+
+def _pattern(arguments: Sequence[Value], _: Value) -> int:
+    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * _TRAVERSAL)
+    return text * math.ceil(float(_library_size(arguments[1])) * _PATTERN)
+
+
+def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
+    return _whole_traversal(arguments[0])
+
+
+def _whole_traversal(value: Value) -> int:
+    """Of a value with all that it holds; texts count in bytes."""
+    if isinstance(value, str):
+        return int(len(value.encode(errors="surrogatepass")) * _TRAVERSAL)
+    if isinstance(value, bytes):
+        return int(len(value) * _TRAVERSAL)
+    if is_list(value):
+        return sum(1 if type(one) is int else _whole_traversal(one) for one in value)
+    if isinstance(value, MapValue):
+        return sum(_whole_traversal(key) + _whole_traversal(value.find(key)) for key in value.own_keys())
+    return 1
+
+
+def _contains_ip(is_text: bool) -> CallCost:
+    def cost(arguments: Sequence[Value], _: Value) -> int:
+        prefix = _library_size(arguments[0])
+        text = math.ceil(float(_library_size(arguments[1])) * _TRAVERSAL) if is_text else 0
+        return math.ceil(float(2 * prefix) * _TRAVERSAL) + text
+
+    return cost
+
+
+def _contains_cidr(is_text: bool) -> CallCost:
+    of_address = _contains_ip(is_text)
+    return lambda arguments, result: of_address(arguments, result) + _traversed(arguments[0]) + 1
+
+
+def _validate(arguments: Sequence[Value], _: Value) -> int:
+    one, text = arguments
+    if not isinstance(one, Format):
+        return 1
+    return math.ceil((1.0 + float(_library_size(text))) * _TRAVERSAL) * math.ceil(float(one.longest_pattern) * _PATTERN)
+
+
+def _less(arguments: Sequence[Value], _: Value) -> int:
+    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * _TRAVERSAL)
+
+
+_OPAQUE = (Quantity, Ip, Cidr, Format, Url, Semver)
+
+
+def equality(arguments: Sequence[Value], result: Value) -> int:
+    return 1 if isinstance(arguments[0], _OPAQUE) else _less(arguments, result)
+
+
+inequality = _less
+
+
+def _added(arguments: Sequence[Value], _: Value) -> int:
+    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * _TRAVERSAL)
+
+
+def _contained(arguments: Sequence[Value], _: Value) -> int:
+    return math.ceil(float(_size(arguments[0])) * _TRAVERSAL) * math.ceil(float(_size(arguments[1])) * _TRAVERSAL)
+
+
+def _in_list(arguments: Sequence[Value], _: Value) -> int:
+    return _size(arguments[1])
+
+
+def _allocating(factor: float, items: int) -> int:
+    return int(float(items) * factor) + 1 + LIST
+
+
+def _made(_: Sequence[Value], result: Value) -> int:
+    return _allocating(1, _library_size(result))
+
+
+def _flattened(arguments: Sequence[Value], _: Value) -> int:
+    depth = arguments[1] if len(arguments) == 2 else 1
+    assert isinstance(depth, int)
+    return max(_allocating(float(depth), _library_size(arguments[0])), 0)
+
+
+def _self_compared(index: int) -> CallCost:
+    def cost(arguments: Sequence[Value], _: Value) -> int:
+        items = arguments[index]
+        if not is_list(items) or not items:
+            return _allocating(2.0, 0)
+        factor = 2.0 + _TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
+        return _allocating(factor, len(items) ** 2)
+
+    return cost
+
+
+def _sets(factor: float) -> CallCost:
+    return lambda arguments, _: 1 + int(float(_library_size(arguments[0]) * _library_size(arguments[1])) * factor)
+
+
+_BY_OVERLOAD: dict[str, CallCost] = {
+    **dict.fromkeys(("list_slice", "lists_range", "list_reverse"), _made),
+    **dict.fromkeys(("list_flatten", "list_flatten_int"), _flattened),
+    "list_distinct": _self_compared(0),
+    "list_sets_contains_list": _sets(1),
+    "list_sets_intersects_list": _sets(1),
+    "list_sets_equivalent_list": _sets(2),
+}
+"""What comes before a function's own cost."""
+
+_BY_FUNCTION: dict[str, CallCost] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_traversal),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _of_first()),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _of_first()),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _doubled),
+    "join": _join,
+    **dict.fromkeys(("find", "findAll"), _pattern),
+    "validate": _validate,
+}
+
+_STANDARD: dict[str, CallCost] = {
+    **dict.fromkeys(
+        (
+            "starts_with_string",
+            "ends_with_string",
+            "string_to_bytes",
+            "bytes_to_string",
+            "strings_quote",
+            "string_format",
+        ),
+        lambda arguments, _: math.ceil(float(_size(arguments[0])) * _TRAVERSAL),
+    ),
+    "in_list": _in_list,
+    **dict.fromkeys(
+        (f"{w}_{kind}" for w in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")),
+        _less,
+    ),
+    "add_string": _added,
+    "add_bytes": _added,
+    "matches_string": _pattern,
+    "contains_string": _contained,
+}
+
+
+def of_call(function: str, overload: str) -> CallCost | None:
+    """None where it is 1. The overload is empty where several are possible."""
+    own = _BY_OVERLOAD.get(overload)
+    if own is not None:
+        return own
+    if overload.startswith("list_") and overload.endswith("_sort"):
+        return _self_compared(0)
+    if overload.endswith("_sortByAssociatedKeys"):
+        return _self_compared(1)
+    if function == "ip":
+        return None if overload == "cidr_ip" else _of_first()
+    if function == "containsIP":
+        return _contains_ip(overload == "cidr_contains_ip_string")
+    if function == "containsCIDR":
+        return _contains_cidr(overload == "cidr_contains_cidr_string")
+    if function in _BY_FUNCTION:
+        return _BY_FUNCTION[function]
+    return _STANDARD.get(overload)

@@ -1,0 +1,167 @@
+"""What an expression may name: the functions and types that Kubernetes gives to device selectors.
+
+Upstream: apiserver/pkg/cel/environment/base.go and dynamic-resource-allocation/cel/compile.go.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+from msgspec import Struct
+
+from kschedx.cel.functions import Function, Overload
+from kschedx.cel.library import kubernetes, lists, standard, texts, times
+from kschedx.cel.types import (
+    ANY,
+    BOOL,
+    BYTES,
+    CIDR,
+    DEVICE,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    IP,
+    NULL,
+    QUANTITY,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    Kind,
+    Type,
+    list_of,
+    map_of,
+    optional_of,
+)
+from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
+
+
+class Features(Struct, frozen=True, kw_only=True):
+    """The gates that change what an expression may say."""
+
+    consumable_capacity: bool
+    list_attributes: bool
+
+
+LONGEST_LIST = 48
+"""Values of all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
+
+
+def _includes(budget: Budget, target: Value, item: Value) -> Value:
+    if not is_list(target):
+        return equal(target, item, budget) is True
+    for index, one in enumerate(target):
+        if index >= LONGEST_LIST:
+            return Fault(f"'includes' function cannot be applied to lists longer than {LONGEST_LIST} values")
+        if equal(one, item, budget) is True:
+            return True
+    return False
+
+
+_INCLUDES = Function(
+    name="includes",
+    overloads=(Overload(id="dra_includes_dyn_dyn", arguments=(DYN, DYN), result=BOOL, is_member=True, run=_includes),),
+)
+
+_AUTHORIZER = {
+    word: Type(Kind.STRUCT, f"kubernetes.authorization.{word}")
+    for word in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+}
+
+
+def _authorizer_functions() -> tuple[Function, ...]:
+    """Declared everywhere, though a selector has nothing to call them on."""
+    rows = (
+        ("path", "Authorizer", (STRING,), "PathCheck"),
+        ("group", "Authorizer", (STRING,), "GroupCheck"),
+        ("serviceAccount", "Authorizer", (STRING, STRING), "Authorizer"),
+        ("resource", "GroupCheck", (STRING,), "ResourceCheck"),
+        ("subresource", "ResourceCheck", (STRING,), "ResourceCheck"),
+        ("namespace", "ResourceCheck", (STRING,), "ResourceCheck"),
+        ("name", "ResourceCheck", (STRING,), "ResourceCheck"),
+        ("fieldSelector", "ResourceCheck", (STRING,), "ResourceCheck"),
+        ("labelSelector", "ResourceCheck", (STRING,), "ResourceCheck"),
+        ("check", "PathCheck", (STRING,), "Decision"),
+        ("check", "ResourceCheck", (STRING,), "Decision"),
+        ("allowed", "Decision", (), BOOL),
+        ("reason", "Decision", (), STRING),
+        ("errored", "Decision", (), BOOL),
+        ("error", "Decision", (), STRING),
+    )
+    return tuple(
+        Function(
+            name=name,
+            overloads=(
+                Overload(
+                    id=f"{target.lower()}_{name}",
+                    arguments=(_AUTHORIZER[target], *arguments),
+                    result=result if isinstance(result, Type) else _AUTHORIZER[result],
+                    is_member=True,
+                    run=lambda *_: NO_OVERLOAD,
+                ),
+            ),
+        )
+        for name, target, arguments, result in rows
+    )
+
+
+TYPES: dict[str, Type] = {
+    one.name: one
+    for one in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, TYPE, UINT, IP, CIDR, ANY)
+} | {
+    "list": list_of(DYN),
+    "map": map_of(DYN, DYN),
+    "optional_type": optional_of(DYN),
+    "google.protobuf.Value": DYN,
+    "google.protobuf.ListValue": list_of(DYN),
+    "google.protobuf.Struct": map_of(STRING, DYN),
+}
+"""Names that stand for a type."""
+
+
+class Environment:
+    def __init__(self, features: Features) -> None:
+        attribute = DYN if features.list_attributes else ANY
+        self.device_fields = {
+            "driver": STRING,
+            "attributes": map_of(STRING, map_of(STRING, attribute)),
+            "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+        }
+        if features.consumable_capacity:
+            self.device_fields["allowMultipleAllocations"] = BOOL
+        self._features = features
+
+    @cached_property
+    def functions(self) -> dict[str, Function]:
+        """By name, the overloads of all libraries together."""
+        found: dict[str, Function] = {}
+        own = (_INCLUDES,) if self._features.list_attributes else ()
+        for function in (
+            *standard.FUNCTIONS,
+            *times.FUNCTIONS,
+            *lists.FUNCTIONS,
+            *kubernetes.FUNCTIONS,
+            *texts.FUNCTIONS,
+            *_authorizer_functions(),
+            *own,
+        ):
+            known = found.get(function.name)
+            if known is not None:
+                function = Function(
+                    name=function.name,
+                    overloads=(*known.overloads, *function.overloads),
+                    run=known.run or function.run,
+                    takes=known.takes or function.takes,
+                    checks_its_arguments=known.checks_its_arguments or function.checks_its_arguments,
+                )
+            found[function.name] = function
+        return found
+
+
+VARIABLES: dict[str, Type] = {"device": DEVICE}
+
+
+@lru_cache(maxsize=8)
+def environment(features: Features) -> Environment:
+    return Environment(features)

@@ -1,0 +1,1 @@
+"""The functions of an expression, a module for each library."""

@@ -1,0 +1,239 @@
+"""The library of texts.
+
+Upstream: cel-go's ext/strings.go, version 2, and ext/formatting.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from kschedx.cel.functions import Function, Overload, Run
+from kschedx.cel.library.standard import text_built
+from kschedx.cel.library.times import duration_text, timestamp_text
+from kschedx.cel.types import DYN, INT, STRING, Type, list_of
+from kschedx.cel.values import (
+    NULL,
+    Budget,
+    Duration,
+    Fault,
+    Timestamp,
+    UndecidedError,
+    Value,
+    is_list,
+    printed_key,
+)
+
+_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_TO_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+
+
+def _out_of_range(index: int) -> Fault:
+    return Fault(f"index out of range: {index}")
+
+
+def _char_at(_: Budget, text: str, index: int) -> Value:
+    return text[index : index + 1] if 0 <= index <= len(text) else _out_of_range(index)
+
+
+def index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
+    if not part:
+        return offset
+    if offset < 0:
+        return _out_of_range(offset)
+    return text.find(part, offset)
+
+
+def last_index_of(_: Budget, text: str, part: str, offset: int | None = None) -> Value:
+    if not part:
+        return len(text) if offset is None else offset
+    if offset is None:
+        return text.rfind(part)
+    if offset < 0:
+        return _out_of_range(offset)
+    return -1 if offset >= len(text) else text.rfind(part, 0, offset + len(part))
+
+
+def _translated(table: dict[int, int]) -> Run:
+    def run(budget: Budget, text: str) -> Value:
+        text_built(budget, len(text))
+        return text.translate(table)
+
+    return run
+
+
+def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> Value:
+    found = len(text) + 1 if not old else text.count(old)
+    times = found if count < 0 else min(count, found)
+    text_built(budget, len(text) + times * max(len(new) - len(old), 0))
+    return text.replace(old, new, count)
+
+
+def _split(budget: Budget, text: str, separator: str, limit: int = -1) -> Value:
+    if limit == 0:
+        return []
+    budget.spend(text.count(separator) if separator else len(text))
+    text_built(budget, len(text))
+    if separator:
+        return list(text.split(separator, limit - 1 if limit > 0 else -1))
+    single = list(text)
+    if 0 < limit < len(single):
+        return [*single[: limit - 1], text[limit - 1 :]]
+    return list(single)
+
+
+def _substring(budget: Budget, text: str, start: int, end: int | None = None) -> Value:
+    if end is not None and start > end:
+        return Fault(f"invalid substring range. start: {start}, end: {end}")
+    for index in (start, len(text) if end is None else end):
+        if not 0 <= index <= len(text):
+            return _out_of_range(index)
+    text_built(budget, len(text))
+    return text[start:end]
+
+
+def _trim(budget: Budget, text: str) -> Value:
+    text_built(budget, len(text))
+    return text.strip(_BLANKS)
+
+
+_ESCAPED = {ord(letter): f"\\{name}" for letter, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)}
+
+
+def _quote(budget: Budget, text: str) -> Value:
+    text_built(budget, 2 * len(text))
+    return f'"{text.translate(_ESCAPED)}"'
+
+
+def _join(budget: Budget, items: Value, separator: str = "") -> Value:
+    assert is_list(items)
+    texts = []
+    length = 0
+    for one in items:
+        if not isinstance(one, str):
+            return Fault(f"join: invalid input: {printed_key(one)}")
+        length += len(one) + len(separator)
+        budget.spend(1)
+        texts.append(one)
+    text_built(budget, length)
+    return separator.join(texts)
+
+
+# --- format()
+
+_CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([A-Za-z]))?", re.DOTALL)
+
+
+def _format(budget: Budget, text: str, arguments: Value) -> Value:
+    assert is_list(arguments)
+    told = []
+    end = used = 0
+    for clause in _CLAUSE.finditer(text):
+        told.append(text[end : clause.start()])
+        end = clause.end()
+        if clause[1]:
+            told.append("%")
+            continue
+        if clause[3] is None:
+            return Fault("unexpected end of string")
+        if used >= len(arguments):
+            return Fault(f"index {used} out of range")
+        written = _formatted(clause[3], arguments[used], has_precision=clause[2] is not None)
+        if isinstance(written, Fault):
+            return written
+        used += 1
+        told.append(written)
+    told.append(text[end:])
+    text_built(budget, sum(map(len, told)))
+    return "".join(told)
+
+
+def _formatted(verb: str, value: Value, *, has_precision: bool) -> str | Fault:
+    """Numbers with a point are written by a locale, and many a fault has words of its own: those are not known here."""
+    if has_precision:
+        raise UndecidedError(f"how format() writes %{verb} with a precision is not known")
+    if verb == "s":
+        return _as_text(value)
+    if verb in "dxXob" and isinstance(value, int) and not isinstance(value, bool | Duration | Timestamp):
+        return f"{int(value):{verb}}"
+    raise UndecidedError(f"how format() writes %{verb} of this value is not known")
+
+
+def _as_text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Duration):
+        return duration_text(value)
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is NULL:
+        return "null"
+    if isinstance(value, Type):
+        return value.name
+    if isinstance(value, int):
+        return str(int(value))
+    raise UndecidedError("how format() writes %s of this value is not known")
+
+
+def _member(overload: str, arguments: tuple[Type, ...], result: Type, run: Callable[..., Value]) -> Overload:
+    return Overload(id=overload, arguments=arguments, result=result, is_member=True, run=run)
+
+
+_S, _I = STRING, INT
+
+FUNCTIONS = (
+    Function(name="charAt", overloads=(_member("string_char_at_int", (_S, _I), _S, _char_at),)),
+    Function(
+        name="indexOf",
+        overloads=(
+            _member("string_index_of_string", (_S, _S), _I, index_of),
+            _member("string_index_of_string_int", (_S, _S, _I), _I, index_of),
+        ),
+    ),
+    Function(
+        name="lastIndexOf",
+        overloads=(
+            _member("string_last_index_of_string", (_S, _S), _I, last_index_of),
+            _member("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
+        ),
+    ),
+    Function(name="lowerAscii", overloads=(_member("string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),)),
+    Function(name="upperAscii", overloads=(_member("string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),)),
+    Function(
+        name="replace",
+        overloads=(
+            _member("string_replace_string_string", (_S, _S, _S), _S, _replace),
+            _member("string_replace_string_string_int", (_S, _S, _S, _I), _S, _replace),
+        ),
+    ),
+    Function(
+        name="split",
+        overloads=(
+            _member("string_split_string", (_S, _S), list_of(_S), _split),
+            _member("string_split_string_int", (_S, _S, _I), list_of(_S), _split),
+        ),
+    ),
+    Function(
+        name="substring",
+        overloads=(
+            _member("string_substring_int", (_S, _I), _S, _substring),
+            _member("string_substring_int_int", (_S, _I, _I), _S, _substring),
+        ),
+    ),
+    Function(name="trim", overloads=(_member("string_trim", (_S,), _S, _trim),)),
+    Function(name="format", overloads=(_member("string_format", (_S, list_of(DYN)), _S, _format),)),
+    Function(
+        name="strings.quote",
+        overloads=(Overload(id="strings_quote", arguments=(_S,), result=_S, run=_quote),),
+    ),
+    Function(
+        name="join",
+        overloads=(
+            _member("list_join", (list_of(_S),), _S, _join),
+            _member("list_join_string", (list_of(_S), _S), _S, _join),
+        ),
+    ),
+)

@@ -1,0 +1,159 @@
+"""Expressions compiled and evaluated as Kubernetes does it.
+
+Upstream: dynamic-resource-allocation/cel/compile.go.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kschedx.cel.checker import check
+from kschedx.cel.costs import LIMIT
+from kschedx.cel.environment import Features, environment
+from kschedx.cel.estimate import most_expensive
+from kschedx.cel.lexer import NoExpressionError
+from kschedx.cel.parser import ParseError, TooDeepError, parse
+from kschedx.cel.planner import CostExceededError, Plan, PlanError
+from kschedx.cel.syntax import Expr, printed
+from kschedx.cel.types import ANY, BOOL, DYN
+from kschedx.cel.values import Fault, MapValue, UndecidedError, Value, type_value
+from kschedx.errors import UndecidableError
+
+LONGEST = 10 * 1024
+"""Bytes of an expression (CELSelectorExpressionMaxLength)."""
+COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
+
+
+_NO_CONDITION = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "string": "unsupported native conversion from string to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+}
+"""What Go says of an attribute that is no condition, by the name of its type."""
+
+
+class CompileError(Exception):
+    """The expression is wrong; `str()` is what kube-scheduler says."""
+
+
+class EvaluationError(Exception):
+    """The expression cannot be evaluated on a device; `str()` is what kube-scheduler says."""
+
+
+class Program:
+    """A compiled expression."""
+
+    def __init__(self, expression: str, root: Expr, plan: Plan) -> None:
+        self._text = expression
+        self.root = root
+        self._plan = plan
+
+    @property
+    def reads_device(self) -> bool:
+        return self._plan.reads_device
+
+    def evaluate(self, device: MapValue) -> bool:
+        """Raises `EvaluationError` in kube-scheduler's words, `UndecidableError` where they are not certain."""
+        try:
+            value = self._plan.evaluate(device)
+        except CostExceededError:
+            raise EvaluationError(COST_EXCEEDED) from None
+        except UndecidedError as error:
+            raise undecidable(self._text, str(error)) from None
+        except RecursionError:
+            raise undecidable(self._text, "it is nested too deeply") from None
+        return self._condition(value)
+
+    def _condition(self, value: Value) -> bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, Fault):
+            raise EvaluationError(value.message)
+        kind = type_value(value).name
+        told = _NO_CONDITION.get(kind)
+        if told is None:
+            raise undecidable(self._text, f"it gives a {kind} and no condition")
+        raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {told}")
+
+    @property
+    def most_expensive(self) -> int:
+        """What it may cost at most, as the API server estimates it."""
+        return most_expensive(self.root)
+
+
+def refusal(expression: str, features: Features) -> str | None:
+    """What the API server says of an expression that is new to it, after the field; None where it stores it.
+
+    Raises `UndecidableError` where its words are not certain. Upstream: validateCELSelector in pkg/apis/resource.
+    """
+    from json import dumps
+
+    if len(expression.encode(errors="replace")) > LONGEST:
+        return f"Too long: may not be more than {LONGEST} bytes"
+    try:
+        program = compiled(expression, features)
+    except CompileError as error:
+        return f"Invalid value: {dumps(expression, ensure_ascii=False)}: {error}"
+    return "Forbidden: too complex, exceeds cost limit" if program.most_expensive > LIMIT else None
+
+
+def undecidable(expression: str, because: str) -> UndecidableError:
+    shown = expression if len(expression) <= 200 else f"{expression[:200]}..."
+    return UndecidableError(f"kschedx cannot evaluate {shown!r} as kube-scheduler does: {because}")
+
+
+@lru_cache(maxsize=1024)
+def compiled(expression: str, features: Features) -> Program:
+    """Raises `CompileError` in kube-scheduler's words, `UndecidableError` where they are not certain."""
+    if len(expression.encode(errors="replace")) > LONGEST:
+        raise undecidable(f"{expression[:40]}...", "the API server refuses selectors of more than 10 KiB")
+    try:
+        expression.encode()
+        return _compiled(expression, features)
+    except UnicodeEncodeError:
+        raise undecidable(expression.encode(errors="replace").decode(), "it is no Unicode") from None
+    except UndecidedError as error:
+        raise undecidable(expression, str(error)) from None
+    except (TooDeepError, RecursionError):
+        raise undecidable(expression, "it is nested too deeply") from None
+
+
+def _compiled(expression: str, features: Features) -> Program:
+    try:
+        root = parse(expression)
+    except NoExpressionError:
+        raise _syntax_error(expression) from None
+    except ParseError as fault:
+        raise CompileError(f"compilation failed: {printed(expression, fault.issues)}") from None
+    known = environment(features)
+    issues = check(root, known)
+    if issues:
+        raise CompileError(f"compilation failed: {printed(expression, issues)}")
+    if root.type not in (BOOL, ANY) and not (features.list_attributes and root.type == DYN):
+        raise CompileError(f"must evaluate to bool or the unknown type, not {root.type}")
+    try:
+        return Program(expression, root, Plan(root, known))
+    except PlanError as fault:
+        raise CompileError(f"program instantiation failed: {fault}") from None
+
+
+def _syntax_error(expression: str) -> Exception:
+    """The words of the parser that the grammar generates, which cel-cpp shares with cel-go."""
+    try:
+        from cel_expr_python import cel
+    except ImportError as error:
+        return UndecidableError(f"device selectors need the package cel-expr-python: {error}")
+    try:
+        cel.NewEnv(extensions=_extensions()).compile(expression)
+    except (RuntimeError, TypeError, ValueError) as error:
+        told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        if "Syntax error: " in told and "<input>:-1" not in told:
+            return CompileError(f"compilation failed: {told}")
+    return undecidable(expression, "it is no expression")
+
+
+def _extensions() -> list[object]:
+    from cel_expr_python.ext import ext_optional
+
+    return [ext_optional.ExtOptional()]

@@ -1,0 +1,80 @@
+"""Regular expressions as Go has them: RE2, which takes time in proportion to the text, whatever the pattern is."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from kschedx.cel.values import Fault
+
+_MEMORY = 8 << 20
+"""Bytes for one pattern's automaton; RE2 goes on with less of it."""
+
+_WORDS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "unexpected )",
+    "invalid character class range": "invalid character class range",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid escape sequence": "invalid escape sequence",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid character class": "invalid character class",
+    "invalid UTF-8": "invalid UTF-8",
+}
+"""RE2's words for what is wrong, and Go's."""
+_TOLD = re.compile(r"(.*?)(?:: (.*))?", re.DOTALL)
+
+
+class Pattern:
+    """A pattern that is right."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def matches(self, text: str) -> bool:
+        return self._found.search(text) is not None
+
+    def find(self, text: str) -> str:
+        """The leftmost match, empty where there is none."""
+        match = self._found.search(text)
+        return "" if match is None else str(match.group())
+
+    def find_all(self, text: str, limit: int) -> list[str]:
+        """The matches that do not overlap, `limit` at most; all for a negative one."""
+        found: list[str] = []
+        last_end = -1
+        for match in self._found.finditer(text) if limit else ():
+            # Go takes no empty match right behind another one
+            if match.start() == match.end() == last_end:
+                continue
+            last_end = match.end()
+            found.append(match.group())
+            if len(found) == limit:
+                break
+        return found
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> Pattern | Fault:
+    """A fault has Go's words."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        return Pattern(re2.compile(pattern, options=options))
+    except re2.error as error:
+        told = error.args[0] if error.args else ""
+        told = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
+        found = _TOLD.fullmatch(told)
+        assert found is not None
+        words = _WORDS.get(found[1], found[1])
+        return Fault(f"error parsing regexp: {words}" + ("" if found[2] is None else f": `{found[2]}`"))
+    except UnicodeEncodeError:
+        return Fault("error parsing regexp: invalid UTF-8")

@@ -1,0 +1,420 @@
+"""Values as an expression has them, what is equal and what comes first.
+
+An int is Python's `int`, a string `str`, a double `float`, a list a Python list or a `Joined` one; the rest is here. An
+error is a value too (`Fault`): logical operators pass over it.
+
+Upstream: cel-go's common/types, and apiserver/pkg/cel for Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+from typing import Final, TypeGuard
+
+from kschedx.cel import types
+from kschedx.cel.types import Type
+
+Value = object
+
+
+class Uint(int):
+    """An unsigned integer: equal to an int of the same value, and another type."""
+
+    __slots__ = ()
+
+
+class Null:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "null"
+
+
+NULL: Final = Null()
+
+
+class Fault:
+    """What went wrong, in cel-go's words."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+NO_OVERLOAD = Fault("no such overload")
+
+
+class UndecidedError(Exception):
+    """What Kubernetes does is not known, or takes more work or memory than is given to it, where no cost is counted."""
+
+
+class Budget:
+    """What is left of the work that no cost stands for: comparing, joining and copying what is large."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise UndecidedError("it takes too much work")
+
+
+class Growing(list[Value]):
+    """The list that a comprehension collects in: adding to it changes it."""
+
+    __slots__ = ()
+
+
+class Joined:
+    """Two lists as one, without a copy."""
+
+    __slots__ = ("first", "second", "size")
+
+    def __init__(self, first: ListValue, second: ListValue) -> None:
+        self.first = first
+        self.second = second
+        self.size = len(first) + len(second)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Value]:
+        waiting: list[ListValue] = [self]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, Joined):
+                waiting += (one.second, one.first)
+            else:
+                yield from one
+
+    def __getitem__(self, index: int) -> Value:
+        one: ListValue = self
+        while isinstance(one, Joined):
+            if index < len(one.first):
+                one = one.first
+            else:
+                index -= len(one.first)
+                one = one.second
+        return one[index]
+
+
+ListValue = list[Value] | Joined
+_SHORT = 256
+"""Items up to which a copy is cheaper than a `Joined`."""
+_LONGEST = 2**40
+"""Items of a list that is joined with itself again and again, before its size stops being a number to reckon with."""
+
+
+def joined(first: ListValue, second: ListValue) -> ListValue:
+    if isinstance(first, Growing):
+        first.extend(second)
+        return first
+    if not first:
+        return second
+    if not second:
+        return first
+    if len(first) + len(second) <= _SHORT:
+        return [*first, *second]
+    if len(first) + len(second) > _LONGEST:
+        raise UndecidedError("a list grows beyond all bounds")
+    return Joined(first, second)
+
+
+class MapValue:
+    """`default`: what a key that is not there reads as; `entries` are by `map_key`."""
+
+    __slots__ = ("default", "entries")
+
+    def __init__(self, entries: dict[object, Value], default: Value = None) -> None:
+        self.entries = entries
+        self.default = default
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def find(self, key: Value) -> Value:
+        """None where it is not there."""
+        try:
+            return self.entries.get(map_key(key), self.default)
+        except TypeError:
+            return self.default
+
+    def own_keys(self) -> list[Value]:
+        return [key[0] if isinstance(key, tuple) else key for key in self.entries]
+
+
+def map_key(key: Value) -> object:
+    """Numbers that are equal are one key, and true is not 1."""
+    return (key,) if key is True or key is False else key
+
+
+class Optional:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value = None) -> None:
+        """None for one that holds nothing."""
+        self.value = value
+
+
+NONE: Final = Optional()
+
+
+class Duration(int):
+    """Nanoseconds."""
+
+    __slots__ = ()
+
+
+class Timestamp(int):
+    """Nanoseconds since 1970."""
+
+    __slots__ = ()
+
+
+class Quantity:
+    __slots__ = ("nano",)
+
+    def __init__(self, nano: int) -> None:
+        self.nano = nano
+
+
+Prerelease = tuple[tuple[bool, int, str], ...]
+
+
+class Semver:
+    """`build` is no part of the order."""
+
+    __slots__ = ("numbers", "pre")
+
+    def __init__(self, numbers: tuple[int, int, int], pre: Prerelease) -> None:
+        self.numbers = numbers
+        self.pre = pre
+
+    @property
+    def order(self) -> tuple[tuple[int, int, int], bool, Prerelease]:
+        """Numbers, then a release after what precedes it."""
+        return self.numbers, not self.pre, self.pre
+
+
+class Ip:
+    __slots__ = ("address",)
+
+    def __init__(self, address: IPv4Address | IPv6Address) -> None:
+        self.address = address
+
+
+class Cidr:
+    __slots__ = ("prefix",)
+
+    def __init__(self, prefix: IPv4Interface | IPv6Interface) -> None:
+        self.prefix = prefix
+
+
+class Url:
+    __slots__ = ("escaped_path", "host", "hostname", "port", "query", "scheme", "text")
+
+    def __init__(
+        self, *, text: str, scheme: str, host: str, hostname: str, port: str, escaped_path: str, query: str
+    ) -> None:
+        self.text = text
+        self.scheme = scheme
+        self.host = host
+        self.hostname = hostname
+        self.port = port
+        self.escaped_path = escaped_path
+        self.query = query
+
+
+class Format:
+    __slots__ = ("longest_pattern", "name", "validate")
+
+    def __init__(self, name: str, longest_pattern: int, validate: Callable[[str], list[str]]) -> None:
+        self.name = name
+        self.longest_pattern = longest_pattern
+        self.validate = validate
+
+
+_TYPES: dict[type, Type] = {
+    bool: types.BOOL,
+    int: types.INT,
+    Uint: types.UINT,
+    float: types.DOUBLE,
+    str: types.STRING,
+    bytes: types.BYTES,
+    Null: types.NULL,
+    list: Type(types.Kind.LIST, "list"),
+    Growing: Type(types.Kind.LIST, "list"),
+    Joined: Type(types.Kind.LIST, "list"),
+    MapValue: Type(types.Kind.MAP, "map"),
+    Optional: Type(types.Kind.OPAQUE, "optional_type"),
+    Duration: types.DURATION,
+    Timestamp: types.TIMESTAMP,
+    Quantity: types.QUANTITY,
+    Semver: types.SEMVER,
+    Ip: types.IP,
+    Cidr: types.CIDR,
+    Url: types.URL,
+    Format: types.FORMAT,
+    Fault: types.ERROR,
+    Type: types.TYPE,
+}
+
+_GO_TYPES: dict[type, str] = {
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    Null: "types.Null",
+    Optional: "*types.Optional",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    Quantity: "cel.Quantity",
+    Semver: "cel.Semver",
+    Ip: "cel.IP",
+    Cidr: "cel.CIDR",
+    Url: "cel.URL",
+    Format: "cel.Format",
+    Type: "*types.Type",
+}
+
+
+def type_value(value: Value) -> Type:
+    """What `type()` gives."""
+    return _TYPES[type(value)]
+
+
+def go_type(value: Value) -> str:
+    """As Go prints it with %T."""
+    return _GO_TYPES[type(value)]
+
+
+def is_list(value: Value) -> TypeGuard[ListValue]:
+    return isinstance(value, list | Joined)
+
+
+def is_number(value: Value) -> TypeGuard[int | float]:
+    return type(value) in (int, Uint, float)
+
+
+def size(value: Value) -> int | None:
+    """Characters, bytes, items or entries; None of what has no size."""
+    kind = type(value)
+    if kind is str or kind is bytes or kind is list or kind is MapValue or kind is Joined or kind is Growing:
+        return len(value)  # type: ignore[arg-type]
+    if isinstance(value, Ip):
+        return value.address.max_prefixlen // 8
+    if isinstance(value, Cidr):
+        return math.ceil(value.prefix.network.prefixlen / 8)
+    return None
+
+
+_SAME_KIND_EQUAL = (str, bytes, Duration, Timestamp, Null, Type)
+
+
+def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
+    """Numbers of different types are compared by value; values of other different types differ."""
+    kind, other_kind = type(one), type(other)
+    if is_number(one) and is_number(other):
+        return one == other
+    if kind is not other_kind and not (is_list(one) and is_list(other)):
+        if NULL not in (one, other) and kind in (Ip, Cidr, Url, Format):
+            return NO_OVERLOAD
+        return False
+    if kind is bool or kind in _SAME_KIND_EQUAL:
+        return one == other
+    if is_list(one) and is_list(other):
+        if len(one) != len(other):
+            return False
+        for a, b in zip(one, other, strict=True):
+            budget.spend(1)
+            if equal(a, b, budget) is False:
+                return False
+        return True
+    if isinstance(one, MapValue) and isinstance(other, MapValue):
+        if len(one) != len(other):
+            return False
+        for key in one.own_keys():
+            budget.spend(1)
+            found = other.find(key)
+            if found is None or equal(one.find(key), found, budget) is False:
+                return False
+        return True
+    if isinstance(one, Optional) and isinstance(other, Optional):
+        if one.value is None or other.value is None:
+            return one.value is other.value
+        return equal(one.value, other.value, budget)
+    if isinstance(one, Quantity) and isinstance(other, Quantity):
+        return one.nano == other.nano
+    if isinstance(one, Semver) and isinstance(other, Semver):
+        return one.order == other.order
+    if isinstance(one, Ip) and isinstance(other, Ip):
+        return one.address == other.address
+    if isinstance(one, Cidr) and isinstance(other, Cidr):
+        return one.prefix == other.prefix
+    if isinstance(one, Url) and isinstance(other, Url):
+        return one.text == other.text
+    if isinstance(one, Format) and isinstance(other, Format):
+        return one.name == other.name
+    return False
+
+
+COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
+
+
+def compare(one: Value, other: Value) -> int | Fault:
+    """-1, 0 or 1."""
+    if is_number(one) and is_number(other):
+        if one != one or other != other:
+            return Fault("NaN values cannot be ordered")
+        return (one > other) - (one < other)
+    if type(one) is not type(other):
+        return NO_OVERLOAD
+    if isinstance(one, str) and isinstance(other, str):
+        first, second = one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass")
+        return (first > second) - (first < second)
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        return (one > other) - (one < other)
+    if isinstance(one, int) and isinstance(other, int):
+        return (one > other) - (one < other)
+    return NO_OVERLOAD
+
+
+def printed_key(value: Value) -> str:
+    """As an error names a key or an index."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return double_text(value)
+    return str(value)
+
+
+def double_text(value: float) -> str:
+    """As Go prints it with %g."""
+    if value != value:
+        return "NaN"
+    if value in (math.inf, -math.inf):
+        return "+Inf" if value > 0 else "-Inf"
+    digits, _, exponent = f"{value!r}".partition("e")
+    shortest = f"{value:e}" if not exponent else ""
+    power = int((shortest or f"e{exponent}").rpartition("e")[2])
+    if -4 <= power < 21:
+        plain = digits if not exponent else f"{value:.0f}" if power > 0 else _expanded(digits, power)
+        return plain.removesuffix(".0")
+    if not exponent:
+        mantissa = repr(value).replace(".", "").strip("0-") or "0"
+        digits = ("-" if value < 0 else "") + mantissa[0] + (f".{mantissa[1:]}" if mantissa[1:] else "")
+    return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def _expanded(digits: str, power: int) -> str:
+    sign = "-" if digits.startswith("-") else ""
+    plain = digits.removeprefix("-").replace(".", "")
+    return f"{sign}0.{'0' * (-power - 1)}{plain}"
