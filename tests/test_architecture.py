@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "framework": {"api", "findings", "snapshot", "releases"},
     "plugins": {"api", "cel", "findings", "snapshot", "framework", "releases"},
     "legacy": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
+    "plugin": {"api", "findings", "snapshot", "framework"},
     "schedulers": {"snapshot", "framework", "legacy", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
@@ -50,7 +51,18 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN = {
     "typer": {"cli"},
     "rich": {"cli", "render"},
-    "numpy": {"snapshot", "framework", "plugins", "legacy", "explain", "fixes", "answer", "simulate", "autoscaler"},
+    "numpy": {
+        "snapshot",
+        "framework",
+        "plugin",
+        "plugins",
+        "legacy",
+        "explain",
+        "fixes",
+        "answer",
+        "simulate",
+        "autoscaler",
+    },
 }
 
 # Start-up is felt at every call, so these are imported inside the functions that need them.

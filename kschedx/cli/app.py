@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import diff_profiles, doctor, kubectl, mcp, profiles, reason, shells, snapshot, why
+from kschedx.cli import diff_profiles, doctor, kubectl, mcp, plugins, profiles, reason, shells, snapshot, why
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
 from kschedx.errors import InputError, KschedxError, UndecidableError
@@ -32,6 +32,7 @@ for _name, _module, _command in (
     ("snapshot", snapshot, snapshot.snapshot),
     ("doctor", doctor, doctor.doctor),
     ("reason", reason, reason.reason),
+    ("plugins", plugins, plugins.plugins),
     ("mcp", mcp, mcp.mcp),
     ("completion", shells, shells.completion),
 ):
@@ -94,8 +95,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _usage(error)
         if os.environ.get("KSCHEDX_DEBUG"):
             traceback.print_exc()
+        plugin = _plugin_at_fault(error)
+        whose = f"of the plugin {plugin}" if plugin else "of kschedx"
         return _fail(
-            f"internal error: {type(error).__name__}: {error} (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)",
+            f"internal error: {type(error).__name__}: {error} (a defect {whose}; KSCHEDX_DEBUG=1 shows where)",
             ExitCode.INTERNAL,
         )
 
@@ -107,6 +110,14 @@ def _run_own() -> object:
     if COMPLETE in os.environ:
         _answer_shells()
     return app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE)
+
+
+def _plugin_at_fault(error: Exception) -> str:
+    if "kschedx.framework.registry" not in sys.modules:
+        return ""
+    from kschedx.framework.registry import at_fault
+
+    return at_fault(error)
 
 
 def _answer_shells() -> None:

@@ -43,6 +43,8 @@ from kschedx.findings.node import (
     UntoleratedTaint,
 )
 from kschedx.findings.plugin import (
+    Explained,
+    PluginFinding,
     PluginMessage,
 )
 from kschedx.findings.pod import (
@@ -94,6 +96,7 @@ Finding = (
     | ClaimFinding
     | VolumeFinding
     | DeviceFinding
+    | PluginFinding
     | PluginMessage
 )
 
@@ -123,6 +126,7 @@ __all__ = [
     "DomainCount",
     "DriverNotInstalled",
     "ExistingAntiAffinityConflict",
+    "Explained",
     "Finding",
     "HostPortConflict",
     "InsufficientDevices",
@@ -136,6 +140,7 @@ __all__ = [
     "NodeNameMismatch",
     "NodeUnschedulable",
     "NodesExcluded",
+    "PluginFinding",
     "PluginMessage",
     "PodAffinityUnsatisfied",
     "PodAntiAffinityConflict",

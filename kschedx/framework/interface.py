@@ -17,6 +17,7 @@ from typing import ClassVar, Protocol
 from msgspec import Struct, field
 
 from kschedx.api.types import Pod
+from kschedx.findings import Explained
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts
 from kschedx.releases import Release
@@ -106,6 +107,8 @@ class Plugin(ABC):
     """A scheduling plugin. `name` is upstream's; constructed once per profile with its args and the handle."""
 
     name: ClassVar[str]
+    reasons: ClassVar[Mapping[str, Explained]] = {}
+    """What `kschedx reason` says of the plugin's own findings, by their id; for plugins of other packages."""
 
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args

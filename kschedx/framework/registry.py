@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from kschedx.errors import ConfigError, is_a_letter_away, nearest
 from kschedx.framework import interface
 from kschedx.framework.interface import Plugin
-from kschedx.releases.plugins import PLUGINS, Row
+from kschedx.releases import PLACEMENT_POINTS, Release
+from kschedx.releases import POINTS as RELEASE_POINTS
+from kschedx.releases.dates import minor
+from kschedx.releases.plugins import KUBERNETES, PLUGINS, Row, points_in
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -21,8 +26,10 @@ def _module(row: Row) -> str:
     return f"kschedx.plugins.{row.module or re.sub(r'(?<!^)(?=[A-Z])', '_', row.name).lower()}"
 
 
+ROWS: Mapping[str, Row] = {row.name: row for row in PLUGINS}
+
 IN_TREE: Mapping[str, str] = {row.name: _module(row) for row in PLUGINS if row.module != "none"}
-"""Upstream's name to the module that holds the class of the same name."""
+"""The name of a plugin that comes with kschedx to the module that holds the class of the same name."""
 
 ENTRY_POINTS = "kschedx.plugins"
 """The entry point group in which another package registers `Name = module:Class`."""
@@ -47,11 +54,11 @@ POINTS: Mapping[str, type[Plugin]] = {
 @cache
 def plugin_class(name: str) -> type[Plugin]:
     """The class of a plugin. Raises `ConfigError` for a name that nobody registered, or that cannot be imported."""
-    module = IN_TREE.get(name)
-    if module:
-        found: object = getattr(import_module(module), name)
-    elif name in third_party():
+    is_kubernetes = name in ROWS and ROWS[name].project == KUBERNETES
+    if not is_kubernetes and name in third_party():  # who installs a package means its plugin
         found = _loaded(third_party()[name])
+    elif name in IN_TREE:
+        found = getattr(import_module(IN_TREE[name]), name)
     else:
         raise ConfigError(f'plugin "{name}" is not known', hint=nearest(name, [*IN_TREE, *third_party()]))
     if not (isinstance(found, type) and issubclass(found, Plugin)):
@@ -78,9 +85,76 @@ def _loaded(point: EntryPoint) -> object:
 
 
 def points_of_others(names: Collection[str]) -> Mapping[str, frozenset[str]]:
-    """The extension points of those of these plugins that a package registers. Raises `ConfigError` for what cannot be
-    imported; what nobody names is not even tried."""
-    return {name: points_of(plugin_class(name)) for name in sorted(names) if name in third_party()} if names else {}
+    """The extension points of those of these plugins that are not Kubernetes' own: of other projects, as far as kschedx
+    has them, and of installed packages. Raises `ConfigError` for what cannot be imported; what nobody names is not even
+    tried."""
+    return {name: points_of(plugin_class(name)) for name in sorted(names) if name in IN_TREE or name in third_party()}
+
+
+def of_packages() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:
+    """The plugins of installed packages by name, with their class or what is wrong with it."""
+    for name in sorted(third_party()):
+        if name not in ROWS or ROWS[name].project != KUBERNETES:
+            try:
+                yield name, plugin_class(name)
+            except ConfigError as error:
+                yield name, error
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """A plugin that kschedx has."""
+
+    name: str
+    origin: str
+    """Kubernetes with the release, another project or a package with the version."""
+    points: tuple[str, ...]
+    by_default: bool = False
+    """The release's default profile has it."""
+    defect: str = ""
+    """Why it cannot be used."""
+
+
+def known_plugins(release: Release) -> Iterator[Known]:
+    """Kubernetes' own in the order of the default profile, those of other projects, then those of packages."""
+    defaults = {plugin.name for plugin in release.default_plugins}
+    for row in PLUGINS:
+        if row.name in third_party() and row.project != KUBERNETES:
+            continue
+        if row.project != KUBERNETES:
+            yield Known(
+                name=row.name,
+                origin=f"{row.project} {row.follows}",
+                points=_ordered(points_in(row, minor(release.version))),
+            )
+        elif row.name in release.plugin_points and row.module != "none":
+            yield Known(
+                name=row.name,
+                origin=f"{KUBERNETES} {release.version}",
+                points=_ordered(release.plugin_points[row.name]),
+                by_default=row.name in defaults,
+            )
+    for name, found in of_packages():
+        point = third_party()[name]
+        origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        if isinstance(found, ConfigError):
+            yield Known(name=name, origin=origin, points=(), defect=found.message)
+        else:
+            yield Known(name=name, origin=origin, points=_ordered(points_of(found)))
+
+
+def _ordered(points: frozenset[str]) -> tuple[str, ...]:
+    return tuple(point for point in (*RELEASE_POINTS, *PLACEMENT_POINTS) if point in points)
+
+
+def at_fault(error: BaseException) -> str:
+    """The plugin of another package in which an exception arose; empty where it was in none."""
+    frame, found = error.__traceback__, ""
+    while frame is not None:
+        itself = frame.tb_frame.f_locals.get("self")
+        if isinstance(itself, Plugin) and not type(itself).__module__.startswith("kschedx."):
+            found = itself.name
+        frame = frame.tb_next
+    return found
 
 
 def misnamed(name: str) -> str:
@@ -89,11 +163,11 @@ def misnamed(name: str) -> str:
     It is Kubernetes' own in another release, or a letter away from one.
     """
     for row in PLUGINS:
-        if row.name == name:
+        if row.name == name and row.project == KUBERNETES:
             first, _, last = row.releases.partition("..")
             when = f"from {first} to {last}" if first and last else f"since {first}" if first else f"up to {last}"
             return f"Kubernetes has it {when}"
-    near = next((row.name for row in PLUGINS if is_a_letter_away(name, row.name)), None)
+    near = next((row.name for row in PLUGINS if is_a_letter_away(name, row.name) and row.project == KUBERNETES), None)
     return f'did you mean "{near}"?' if near else ""
 
 

@@ -37,10 +37,18 @@ class DefaultPlugin(Default, frozen=True, kw_only=True):
         return within(release, self.releases)
 
 
+KUBERNETES = "Kubernetes"
+SCHEDULER_PLUGINS = "scheduler-plugins"
+"""The project kubernetes-sigs/scheduler-plugins."""
+
+
 class Row(Struct, frozen=True, kw_only=True):
-    """A plugin."""
+    """A plugin. One of another project than Kubernetes takes part only where a configuration names it."""
 
     name: str
+    project: str = KUBERNETES
+    follows: str = ""
+    """The version of another project that the module is read from."""
     points: str
     """Its extension points, each with the releases in which it takes part: `preFilter 1.28.., filter`."""
     module: str = ""
@@ -253,9 +261,14 @@ def default_plugins(release: Minor) -> tuple[DefaultPlugin, ...]:
 
 def points_of(release: Minor) -> dict[str, frozenset[str]]:
     """The plugins that a release has, each with its extension points."""
-    return {row.name: _points(row, release) for row in PLUGINS if within(release, row.releases)}
+    return {
+        row.name: points_in(row, release)
+        for row in PLUGINS
+        if row.project == KUBERNETES and within(release, row.releases)
+    }
 
 
-def _points(row: Row, release: Minor) -> frozenset[str]:
+def points_in(row: Row, release: Minor) -> frozenset[str]:
+    """The extension points of a plugin in a release that has it."""
     dated = (point.partition(" ") for point in row.points.split(", "))
     return frozenset(point for point, _, releases in dated if within(release, releases))

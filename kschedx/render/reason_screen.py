@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from kschedx.errors import InputError, nearest
+from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.explain.events import Event, EventPart, Stage, parse
-from kschedx.framework.registry import IN_TREE
+from kschedx.framework.registry import IN_TREE, of_packages
 from kschedx.render import terminal
 from kschedx.render.layout import BLANK, BOLD, DIM, line, paragraph, text
 from kschedx.render.units import count
+from kschedx.render.wording import Reason
 from kschedx.render.words import REASON_IDS, REASONS
 
 
@@ -32,6 +33,8 @@ def reason_lines(what: str, width: int) -> list[Text]:
         return id_lines(what, width)
     if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
         return _plugin_lines(what, width)
+    if theirs := _their_lines(what, width):
+        return theirs
     event = parse(what)
     if event.nodes is None and not any(part.is_known for part in event.parts):
         hint = nearest(what, [*REASON_IDS, *IN_TREE]) or "`kschedx reason` lists the ids"
@@ -47,9 +50,26 @@ def all_lines(width: int) -> list[Text]:
     return lines
 
 
+def _their_lines(what: str, width: int) -> list[Text]:
+    """What the plugins of packages say of themselves: of one by name, or of the id of a reason."""
+    lines: list[Text] = []
+    for plugin, found in of_packages():
+        reasons = {} if isinstance(found, ConfigError) else found.reasons
+        for name, explained in reasons.items():
+            if what in (plugin, name):
+                reason = Reason(
+                    plugins=(plugin,), means=explained.means, arises=explained.arises, fixes=explained.fixes
+                )
+                lines += [*([BLANK] if lines else []), *_explained(name, reason, width)]
+    return lines
+
+
 def id_lines(name: str, width: int) -> list[Text]:
     """What an id means, when it arises, what usually fixes it."""
-    reason = REASONS[name]
+    return _explained(name, REASONS[name], width)
+
+
+def _explained(name: str, reason: Reason, width: int) -> list[Text]:
     by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
     lines = [line((name, BOLD), (by, DIM))]
     lines += paragraph(reason.means, width, first="  means   ")

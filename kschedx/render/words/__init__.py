@@ -15,6 +15,7 @@ from kschedx.findings import (
     DeviceFinding,
     Finding,
     NodeFinding,
+    PluginFinding,
     PluginMessage,
     PodFinding,
     ResourceFinding,
@@ -60,6 +61,6 @@ def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
         return volumes.describe(finding)
     if isinstance(finding, DeviceFinding):
         return devices.describe(finding)
-    if isinstance(finding, PluginMessage):
-        return Words(headline=finding.text)
+    if isinstance(finding, PluginFinding | PluginMessage):
+        return text.describe(finding)
     assert_never(finding)

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from kschedx.render.wording import Reason
+from kschedx.findings import PluginFinding, PluginMessage
+from kschedx.render.wording import Fact, Reason, Words
+
+
+def describe(finding: PluginFinding | PluginMessage) -> Words:
+    """The plugin's own words."""
+    if isinstance(finding, PluginMessage):
+        return Words(headline=finding.text)
+    facts = tuple(Fact(label=label, items=(line,)) for label, line in finding.lines)
+    return Words(headline=finding.headline, facts=facts)
+
 
 REASONS: dict[str, Reason] = {
     "plugin-message": Reason(
@@ -10,6 +20,12 @@ REASONS: dict[str, Reason] = {
         means="A plugin says it in its own words: an internal error, or a plugin that kschedx knows no more about.",
         arises="Objects that contradict each other, a device selector that fails, or a plugin from another package.",
         fixes=("read the plugin's text",),
+    ),
+    "plugin-finding": Reason(
+        plugins=(),
+        means="A plugin of another package says it, with facts and an id of its own.",
+        arises="A configuration that enables such a plugin: `kschedx plugins` lists them.",
+        fixes=("kschedx reason with the plugin's name, for what its package says",),
     ),
     "preemption-not-helpful": Reason(
         plugins=("DefaultPreemption",),

@@ -1,0 +1,53 @@
+"""`kschedx plugins`: which plugins kschedx has, where they come from, and where they take part."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import Part, Question, asks
+
+HELP = """The plugins that a configuration may name: Kubernetes' own in a release, those of other projects that kschedx
+has, and those of packages that are installed beside it.
+
+\b
+Examples:
+  kschedx plugins                      # in the newest release
+  kschedx plugins --kube-version 1.28  # in another one
+  kschedx plugins -o json              # for a script
+"""
+SUMMARY = "The plugins that kschedx has, where from, at which points."
+
+
+@asks(Part.RELEASE, Part.GATES)
+def plugins(
+    output: Annotated[
+        Format | None,
+        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml with everything; name is the names alone."),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.framework.registry import known_plugins
+    from kschedx.releases import resolve
+
+    release = resolve(question.kube_version, question.gates)
+    found = tuple(known_plugins(release))
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.plugins_screen import print_plugins
+
+        print_plugins(found)
+
+    def document() -> dict[str, object]:
+        items = [
+            {"name": one.name, "origin": one.origin, "points": list(one.points), "default": one.by_default}
+            | ({"defect": one.defect} if one.defect else {})
+            for one in found
+        ]
+        return {"apiVersion": "kschedx/v1", "kind": "PluginList", "kubernetesVersion": release.version, "items": items}
+
+    write(Report(screen=screen, document=document, names=lambda: [one.name for one in found]), output)
+    return ExitCode.SCHEDULABLE
