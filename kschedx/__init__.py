@@ -80,18 +80,35 @@ def explain(
 def simulate(
     snapshot: Snapshot,
     *,
+    changes: Sequence[Mapping[str, object]] = (),
+    namespace: str = "default",
+    recreate: bool = True,
+    seed: int | None = None,
     config: Mapping[str, object] | None = None,
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Simulation:
     """What becomes of all pods that wait, one after the other in the order of the queue.
 
-    Each is decided on the cluster that the decisions before it left; victims of preemption go at once. Where nodes
-    tie, the first name is taken. `config`, `kube_version` and `feature_gates` as in `explain`.
+    Each is decided on the cluster that the decisions before it left; victims of preemption go at once, and come back
+    as new pods where they have a controller, unless `recreate` is False. Where nodes tie, the first name is taken, or
+    with a `seed` lots are drawn. `changes` are made before, in their order: `[{"scale": "deploy/web=10"}, {"drain":
+    "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
+    `kube_version` and `feature_gates` as in `explain`.
     """
-    from kschedx.simulate.simulation import simulate_queue
+    from kschedx.simulate.simulation import Options, simulate_queue
+    from kschedx.sources.text import load_documents
 
-    return simulate_queue(snapshot, config=config, kube_version=kube_version, feature_gates=feature_gates)
+    return simulate_queue(
+        snapshot,
+        changes_written=changes,
+        read=load_documents,
+        namespace=namespace,
+        options=Options(recreate=recreate, seed=seed),
+        config=config,
+        kube_version=kube_version,
+        feature_gates=feature_gates,
+    )
 
 
 def autoscale(

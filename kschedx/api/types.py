@@ -224,10 +224,15 @@ class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     reference: str = ""
 
 
+class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
+    """No plugin reads it: a drain asks whether there is one."""
+
+
 class Volume(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod's volume; sources that no plugin reads (configMap, secret, emptyDir, ...) leave every field unset."""
+    """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
 
     name: str = ""
+    empty_dir: EmptyDirVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     csi: CSIVolumeSource | None = None
@@ -268,6 +273,11 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
+
+    @property
+    def mounts_storage(self) -> bool:
+        """Whether a volume is more than a directory of the node's own."""
+        return any(volume != Volume(name=volume.name, empty_dir=volume.empty_dir) for volume in self.volumes)
 
 
 class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -40,7 +40,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = "VolumeRestrictions"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
+        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         release = self.handle.release

@@ -50,7 +50,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
+        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)

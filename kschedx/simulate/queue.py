@@ -1,31 +1,48 @@
 """A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
 
 The order is PrioritySort's as a snapshot knows it: priority, then creation; a pod that no API server has stored comes
-before those that one has. A pod that preempts others is decided again at once, and who stayed behind is tried again
-as long as a round changed something.
+before those that one has, and one that is made anew comes last. A pod that preempts others is decided again at once,
+and who stayed behind is tried again as long as a round changed something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kschedx.errors import UndecidableError
+from kschedx.explain.missing import require_for_decision
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import Candidate, PostFilterResult
 from kschedx.framework.moving import Decision, Run
+from kschedx.simulate.controllers import is_controlled
 from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.snapshot import Missing
 
-MAX_ROUNDS = 1000
+MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this."""
+
+Pick = Callable[[IntArray], int]
+"""Takes one of several nodes, given by their rows, that are equally good."""
+Place = tuple[int, str, int]
+"""A pod's place in the queue: the lowest comes first, and the last number is its row."""
+
+_LAST = "~"
+"""Sorts after every timestamp."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
     """One decision. Nodes and pods are rows."""
 
     pod: int
-    decision: Decision
+    decision: Decision | None
+    """None where kschedx cannot decide."""
+    undecided: str = ""
+    """What it would need to."""
     node: int | None = None
     """Where the pod went."""
     nominated: int | None = None
@@ -35,76 +52,123 @@ class Step(Struct, frozen=True, kw_only=True):
     victims: tuple[int, ...] = ()
 
 
-Pick = Callable[[IntArray], int]
-"""Takes one of several nodes, given by their rows, that are equally good."""
-
-
 class Queue:
     """Decides about pods until nothing changes any more."""
 
-    def __init__(self, run: Run, pick: Pick) -> None:
+    def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
+        """`recreate`: controllers make evicted pods anew. `known`: whether pods of a schedulerName are scheduled."""
         self._run = run
         self._pick = pick
-        self._known = frozenset(profile.scheduler_name for profile in run.scheduler.config.profiles)
+        self._recreate = recreate
+        self._known = known
+        self._created: dict[int, str] = {}
+        missing = run.snapshot.source.missing
+        self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
         self.steps: list[Step] = []
-        self.evicted: set[int] = set()
+        self.evicted: dict[int, int] = {}
+        """Pods that had to go for others and were not made anew, to the step that it was for."""
+        self.recreated: dict[int, int] = {}
+        """Pods that were evicted and made anew, to that step."""
+        self.gated: list[int] = []
+        """Pods that no scheduler looks at yet."""
+        self.queued: dict[int, None] = {}
+        """Every pod that was ever in the queue, in the order in which they came."""
 
     def order(self, rows: Iterable[int]) -> list[int]:
         """The pods that a scheduler of the configuration would take, in the order in which it does."""
         pods = self._run.cluster.pods
-        taken = (
-            row for row in rows if not pods.deletion_timestamps[row] and pods.specs[row].scheduler_name in self._known
-        )
-        return sorted(taken, key=lambda row: (-int(pods.priorities[row]), pods.creation_timestamps[row] or "", row))
+        taken = [
+            row for row in rows if not pods.deletion_timestamps[row] and self._known(pods.specs[row].scheduler_name)
+        ]
+        self.gated += [row for row in taken if pods.specs[row].scheduling_gates]
+        places = sorted(self._place(row) for row in taken if not pods.specs[row].scheduling_gates)
+        return [row for _, _, row in places]
 
-    def run(self, rows: Sequence[int]) -> None:
-        """Rows in queue order."""
-        waiting = list(rows)
-        for _ in range(MAX_ROUNDS):
-            behind: list[int] = []
+    def is_last(self, rows: Iterable[int]) -> None:
+        """These pods have been made only now."""
+        self._created.update(dict.fromkeys(rows, _LAST))
+
+    def _place(self, row: int) -> Place:
+        pods = self._run.cluster.pods
+        created = self._created.get(row, pods.creation_timestamps[row] or "")
+        return -int(pods.priorities[row]), created, row
+
+    def run(self, rows: Iterable[int]) -> None:
+        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back."""
+        waiting = sorted(map(self._place, rows))
+        self.queued.update(dict.fromkeys(row for _, _, row in waiting))
+        for _ in range(MOST_ROUNDS):
+            behind: list[Place] = []
             moved = False
-            for row in waiting:
-                placed, made_room = self._decide(row)
-                moved |= placed or made_room
+            while waiting:
+                place = waiting.pop(0)
+                placed, again = self._decide(place[2])
+                moved |= placed or again is not None
+                for other in map(self._place, again or ()):
+                    insort(waiting, other)
+                    self.queued[other[2]] = None
                 if not placed:
-                    behind.append(row)
+                    behind.append(place)
             if not moved:
                 return
             waiting = behind
 
-    def _decide(self, row: int) -> tuple[bool, bool]:
-        """Whether the pod found its place, and whether others had to go for it."""
-        made_room = False
+    def _decide(self, row: int) -> tuple[bool, list[int] | None]:
+        """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
+        go."""
+        again: list[int] | None = None
         while True:
-            decision = self._run.decide(row)
+            try:
+                decision = self._decision(row)
+            except UndecidableError as error:
+                self.steps.append(Step(pod=row, decision=None, undecided=str(error)))
+                return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)
                 self._run.cluster.place(row, node)
-                self.steps.append(Step(pod=row, decision=decision, node=node))
-                return True, made_room
+                self.steps.append(Step(pod=row, decision=self._short(decision), node=node))
+                return True, again
             found = decision.post_filter
             if found is None or not found.status.is_success or not found.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(Step(pod=row, decision=decision))
-                return False, made_room
-            self._preempt(row, decision, found)
-            made_room = True
+                self.steps.append(Step(pod=row, decision=self._short(decision)))
+                return False, again
+            again = [*(again or ()), *self._preempt(row, decision, found)]
 
-    def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> None:
-        """The victims go at once, and pods of lower priority lose their nomination for the node."""
+    def _decision(self, row: int) -> Decision:
+        if not self._may_be_undecidable:
+            return self._run.decide(row)
+        cycle = self._run.cycle(row)
+        require_for_decision(cycle)
+        return Decision.of(cycle)
+
+    def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
+        """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims
+        that come back."""
         node = self._pick(np.array(found.best, dtype=np.int64))
         victims = _candidate(found, node).victims
         cluster = self._run.cluster
+        number = len(self.steps)
+        again = [victim for victim in victims if self._recreate and is_controlled(cluster.pods.owners[victim])]
         for victim in victims:
-            cluster.remove(victim)
-            self.evicted.add(victim)
+            comes_back = victim in again
+            cluster.remove(victim, waits=comes_back)
+            (self.recreated if comes_back else self.evicted)[victim] = number
+        self.is_last(again)
         priorities = cluster.pods.priorities
         name = cluster.node_names[node]
         for other, nominated in list(cluster.pods.nominations.items()):
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
         cluster.nominate(row, node)
-        self.steps.append(Step(pod=row, decision=decision, nominated=node, tied=found.best, victims=victims))
+        step = Step(pod=row, decision=self._short(decision), nominated=node, tied=found.best, victims=victims)
+        self.steps.append(step)
+        return again
+
+    def _short(self, decision: Decision) -> Decision:
+        """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes."""
+        best = decision.best.astype(np.min_scalar_type(len(self._run.cluster.node_names)))
+        return replace(decision, best=best, post_filter=None)
 
 
 def _candidate(found: PostFilterResult, node: int) -> Candidate:

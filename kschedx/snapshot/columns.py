@@ -62,6 +62,12 @@ class Column(Generic[T]):
         """The column of some rows; values are shared."""
         return Column(self.codes[rows], self.values)
 
+    def with_rows(self, rows: Iterable[T], key: Callable[[T], Hashable] | None = None) -> Column[T]:
+        """The column with more rows, interned among themselves as `of` does."""
+        more = Column.of(rows, key)
+        codes = np.concatenate([self.codes, more.codes + len(self.values)])
+        return Column(codes, [*self.values, *more.values])
+
     def with_row(self, value: T) -> Column[T]:
         """The column with one more row."""
         code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))

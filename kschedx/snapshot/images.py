@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -47,6 +48,20 @@ class NodeImages:
                     self._sizes[name].append(image.size_bytes)
                     holders.append(self._count)
         self._count += 1
+
+    def of(self, nodes: Sequence[int]) -> NodeImages:
+        """The images of some nodes, in ascending order of their rows."""
+        new_row = {old: new for new, old in enumerate(nodes)}
+        kept = NodeImages()
+        kept._count = len(nodes)
+        for name, holders in self._holders.items():
+            pairs = [
+                (new_row[row], size) for row, size in zip(holders, self._sizes[name], strict=True) if row in new_row
+            ]
+            if pairs:
+                kept._holders[name] = array("q", (row for row, _ in pairs))
+                kept._sizes[name] = array("q", (size for _, size in pairs))
+        return kept
 
     def state(self, name: str) -> ImageState | None:
         """The image that nodes report under exactly this name, or None where no node does."""

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.api.timestamps import LATEST
 from kschedx.api.types import Node
 from kschedx.snapshot.columns import Column, IntArray, rows_by_group
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
@@ -94,6 +95,8 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             "node_names": node_names,
             "nominated_node_names": nominated,
             "grouped": None,
+            "start_times": list(pods.start_times),
+            "derived": dict(pods.derived),
         }
         return cls(
             **(shared | own),
@@ -101,6 +104,11 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             steps=Steps(),
             nominations={row: nominated[row] for row in pods.nominated},
         )
+
+    def own_starts(self) -> None:
+        """`started` becomes an array of this table's own."""
+        shared = self.started
+        self.derived.update({key: value.copy() for key, value in self.derived.items() if value is shared})
 
     def on_node(self, node: int) -> IntArray:
         return self.on_nodes.on(node)
@@ -158,6 +166,8 @@ class Move(Struct, frozen=True):
     """The code of the pod's node name before."""
     nominated: str
     """The node that the pod was nominated for before."""
+    start_time: str | None
+    started: int
 
 
 class _Nodes(Struct, frozen=True):
@@ -179,6 +189,7 @@ class MovingCluster:
         for name in ("", *snapshot.cluster.names):
             self._learn_name(name)
         self.pods = MovingPods.moving(snapshot.pods, Column(names.codes.copy(), values))
+        self.pods.own_starts()
         self.snapshot: Snapshot = replace(snapshot, pods=self.pods, _tables={})
         self._undo: list[Move | _Nodes] = []
 
@@ -196,11 +207,13 @@ class MovingCluster:
         self._moved(pod, node, Kind.PLACE)
 
     def remove(self, pod: int, *, waits: bool = False) -> None:
-        """A pod that runs is gone from its node; `waits`: it waits for another one."""
+        """A pod that runs is gone from its node. `waits`: its controller makes another one like it, which goes by the
+        same name here, has not started, and waits for a node."""
         node = int(self.pods.node[pod])
         self._remember(Kind.REMOVE, pod, node)
         if waits:
             self.pods.node_names.codes[pod] = self._code_of_name[""]
+            self._set_started(pod, None, LATEST)
         self._moved(pod, node, Kind.REMOVE)
 
     def nominate(self, pod: int, node: int | None) -> None:
@@ -242,11 +255,19 @@ class MovingCluster:
                 continue
             self.pods.node_names.codes[move.pod] = move.node_name_code
             self._set_nominated(move.pod, move.nominated)
+            self._set_started(move.pod, move.start_time, move.started)
             self._moved(move.pod, move.node, Kind(-move.kind))
 
     def _remember(self, kind: Kind, pod: int, node: int) -> None:
-        code = int(self.pods.node_names.codes[pod])
-        self._undo.append(Move(kind, pod, node, code, self.pods.nominated_node_names[pod]))
+        pods = self.pods
+        code, nominated = int(pods.node_names.codes[pod]), pods.nominated_node_names[pod]
+        self._undo.append(Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
+
+    def _set_started(self, pod: int, start_time: str | None, started: int) -> None:
+        pods = self.pods
+        assert isinstance(pods.start_times, list)
+        pods.start_times[pod] = start_time
+        pods.started[pod] = started
 
     def _set_nominated(self, pod: int, name: str) -> None:
         names = self.pods.nominated_node_names
@@ -288,6 +309,7 @@ class MovingCluster:
             "node": moving.node.copy(),
             "node_names": Column(moving.node_names.codes.copy(), moving.node_names.values),
             "nominated_node_names": list(moving.nominated_node_names),
-            "derived": dict(moving.derived),
+            "start_times": list(moving.start_times),
+            "derived": {},
         }
         return replace(self.snapshot, pods=PodTable(**(kept | own)), _tables={})

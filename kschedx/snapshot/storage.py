@@ -51,6 +51,10 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
             attachments=tuple(objects["VolumeAttachment"]),
         )
 
+    def with_default(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """A new claim; one that names no class gets the default one."""
+        return with_default_class(claim, default_class(self.classes.values()))
+
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self.claims.get(f"{namespace}/{name}")
 

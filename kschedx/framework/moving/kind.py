@@ -42,7 +42,7 @@ _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 def is_a_kind(spec: PodSpec) -> bool:
     """Whether pods of this spec can share columns: nothing about them depends on their name."""
-    return not (spec.volumes or spec.resource_claims or spec.scheduling_group)
+    return not (spec.mounts_storage or spec.resource_claims or spec.scheduling_group)
 
 
 class Decision(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ kind was looked at; a change of the nodes costs a first look again.
 
 from __future__ import annotations
 
+from kschedx.api.types import Pod
+from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
 from kschedx.framework.scheduler import Filtered, FrameworkScheduler, Scheduler, filtered_on
@@ -22,9 +24,11 @@ MOST_KINDS = 512
 class Run:
     """Where pods come and go. Whatever moves, moves through `cluster`."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        """The run begins with the scheduler's cluster, which stays as it is."""
+    def __init__(self, scheduler: Scheduler, profile: Profile | None = None) -> None:
+        """The run begins with the scheduler's cluster, which stays as it is. `profile` is for every pod; by default it
+        is the one that the pod names."""
         self._base = scheduler
+        self._profile = profile
         self.cluster = MovingCluster(scheduler.snapshot)
         self._follows = isinstance(scheduler, FrameworkScheduler)
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
@@ -48,7 +52,7 @@ class Run:
     def cycle(self, row: int) -> Cycle:
         """Everything about a pod that waits, as `schedule` tells it of the cluster as it stands. Raises `ConfigError`
         where no profile has its schedulerName."""
-        return self.scheduler.schedule(self.cluster.pods[row])
+        return self.scheduler.schedule(self.cluster.pods[row], self._profile)
 
     def decide(self, row: int) -> Decision:
         """The same in short, for the price of what has moved since a pod of the kind was looked at. Raises
@@ -67,8 +71,11 @@ class Run:
         scheduler = self.scheduler
         assert isinstance(scheduler, FrameworkScheduler), "the schedulers before the framework have no PreFilter"
         pod = self.cluster.pods[row]
-        framework = scheduler.framework(scheduler.config.profile_for(pod.spec.scheduler_name))
+        framework = scheduler.framework(self._profile_of(pod))
         return filtered_on(framework, pod, nodes)
+
+    def _profile_of(self, pod: Pod) -> Profile:
+        return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
 
     def _kind(self, row: int) -> Kind | None:
         pods = self.cluster.pods
@@ -80,8 +87,7 @@ class Run:
         kind = self._kinds.pop(key, None)
         if kind is None:
             pod = pods[row]
-            profile = scheduler.config.profile_for(pod.spec.scheduler_name)
-            kind = Kind(scheduler.framework(profile), pod, pods.steps)
+            kind = Kind(scheduler.framework(self._profile_of(pod)), pod, pods.steps)
             if len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind

@@ -56,7 +56,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         """How many volumes a node takes whose allocatable does not say."""
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
+        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(self._may_count, pod.spec.volumes)) else PRE_FILTER_SKIP

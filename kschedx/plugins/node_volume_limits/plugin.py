@@ -60,7 +60,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
+        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(is_counted, pod.spec.volumes)) else PRE_FILTER_SKIP

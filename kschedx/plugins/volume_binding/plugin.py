@@ -43,7 +43,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     name = "VolumeBinding"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.volumes else Touch.NOTHING
+        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         storage = self.handle.snapshot.storage

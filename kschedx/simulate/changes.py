@@ -1,0 +1,85 @@
+"""Changes to try, as they are written: a verb and what it is done to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place, nearest
+
+Manifest = Mapping[str, object]
+Read = Callable[[str], list[tuple[dict[str, object], Place]]]
+"""The objects of a file or folder with their places."""
+
+
+class Verb(StrEnum):
+    """What can be done; the names of the options, and of the keys in a file of changes."""
+
+    APPLY = "apply"
+    SCALE = "scale"
+    DRAIN = "drain"
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+    DELETE = "delete"
+    ADD_NODES = "add-nodes"
+    REMOVE_NODE = "remove-node"
+    TAINT = "taint"
+    LABEL = "label"
+    SET = "set"
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One change."""
+
+    verb: Verb
+    text: str
+    """As it was written: `deploy/web=10`, `node-1`, a file's name."""
+    objects: tuple[tuple[Manifest, Place], ...] = ()
+    """The manifests of APPLY, and the node of ADD_NODES where that is one from a file."""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.text}".rstrip()
+
+
+def change(verb: str, value: object, read: Read) -> Change:
+    """From a verb and what is written for it. Raises `InputError`."""
+    if verb not in list(Verb):
+        raise InputError(f'"{verb}" is no change', hint=nearest(verb, list(Verb)) or f"allowed: {', '.join(Verb)}")
+    known = Verb(verb)
+    if known is Verb.APPLY and not isinstance(value, str):
+        objects = value if isinstance(value, Sequence) else [value]
+        manifests = [one for one in objects if isinstance(one, Mapping)]
+        if len(manifests) != len(objects):
+            raise InputError(f"{verb}: expected manifests or the name of a file")
+        return Change(verb=known, text="", objects=tuple((one, Place()) for one in manifests))
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise InputError(f"{verb}: expected a text, found {type(value).__name__}")
+    text = str(value)
+    if known is Verb.APPLY:
+        return Change(verb=known, text=text, objects=tuple(read(text)))
+    if known is Verb.ADD_NODES:
+        like = text.partition("=")[2]
+        from_file = like.endswith((".yaml", ".yml", ".json"))
+        return Change(verb=known, text=text, objects=tuple(read(like)) if from_file else ())
+    return Change(verb=known, text=text)
+
+
+def changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
+    """From a list of maps with one key each: `- scale: deploy/web=10`. Raises `InputError`."""
+    found: list[Change] = []
+    for number, entry in enumerate(written):
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise InputError("expected a map with one key, such as `scale: deploy/web=10`", place=_entry(number))
+        ((verb, value),) = entry.items()
+        try:
+            values = value if isinstance(value, list) and verb != Verb.APPLY else [value]
+            found += [change(str(verb), one, read) for one in values]
+        except InputError as error:
+            raise error.at(_entry(number)) from None
+    return tuple(found)
+
+
+def _entry(number: int) -> Place:
+    return Place(object=f"change {number + 1}")

@@ -1,0 +1,141 @@
+"""Snapshots with other pods and nodes than were loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.api.types import Labels, Node, Pod, PodSpec
+from kschedx.snapshot.columns import Column, IntArray
+from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+
+def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
+    """The cluster with more pods, in the last rows. Their names are not taken."""
+    old, index = snapshot.pods, snapshot.cluster.index
+    node_names = [pod.spec.node_name for pod in pods]
+    finished = [pod.status.phase in ("Succeeded", "Failed") for pod in pods]
+    node = [-1 if over else index.get(name, -1) for name, over in zip(node_names, finished, strict=True)]
+    specs = _unbound(pods)
+    table = replace(
+        old,
+        rows={**old.rows, **{pod.key: len(old) + number for number, pod in enumerate(pods)}},
+        names=[*old.names, *(pod.metadata.name for pod in pods)],
+        namespaces=_joined(old.namespaces, [pod.metadata.namespace for pod in pods]),
+        uids=[*old.uids, *(pod.metadata.uid for pod in pods)],
+        labels=old.labels.with_rows([dict(pod.metadata.labels) for pod in pods], _sorted_labels),
+        owners=old.owners.with_rows(pod.metadata.owner_references for pod in pods),
+        specs=old.specs.with_rows(specs, id),
+        statuses=old.statuses.with_rows([pod.status for pod in pods], id),
+        phases=_joined(old.phases, [pod.status.phase for pod in pods]),
+        start_times=[*old.start_times, *(pod.status.start_time for pod in pods)],
+        creation_timestamps=[*old.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
+        deletion_timestamps=[*old.deletion_timestamps, *(pod.metadata.deletion_timestamp for pod in pods)],
+        nominated_node_names=[*old.nominated_node_names, *(pod.status.nominated_node_name for pod in pods)],
+        node_names=_joined(old.node_names, node_names),
+        node=np.concatenate([old.node, np.array(node, dtype=np.int64)]),
+        grouped=None,
+        derived={},
+        _requests={},
+    )
+    return replace(snapshot, pods=table, _tables={})
+
+
+def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
+    """The cluster with these of its pods, in this order."""
+    return replace(snapshot, pods=_taken(snapshot.pods, rows), _tables={})
+
+
+def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
+    """The cluster without some nodes, and without the pods that ran there."""
+    cluster, pods = snapshot.cluster, snapshot.pods
+    kept = [row for row in range(len(cluster.nodes)) if row not in gone]
+    names = {cluster.names[row] for row in gone}
+    new_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int64)  # the last for pods that run nowhere
+    new_row[kept] = np.arange(len(kept))
+    left = _taken(pods, np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
+    table = replace(left, node=new_row[left.node], node_count=len(kept))
+    nodes = ClusterNodes(
+        [cluster.nodes[row] for row in kept], cluster.images.of(kept), frozenset(cluster.resources.names)
+    )
+    return replace(snapshot, cluster=nodes, pods=table, _tables={})
+
+
+def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
+    """The cluster with some nodes replaced by name, and those that it does not have added."""
+    index = snapshot.cluster.index
+    changed = list(nodes)
+    replaced = {index[node.name]: node for node in changed if node.name in index}
+    if replaced:
+        snapshot = snapshot.with_nodes(replaced)
+    for node in changed:
+        if node.name not in index:
+            snapshot = snapshot.with_added_node(node)
+            snapshot = replace(snapshot, pods=_at_home(snapshot.pods, snapshot.cluster))
+    return snapshot
+
+
+def _at_home(pods: PodTable, cluster: ClusterNodes) -> PodTable:
+    """The pods on the nodes that they name, one of which may be new."""
+    finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    node = np.where(
+        finished & ~pods.finished_unstored, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1))
+    )
+    return replace(pods, node=np.where(pods.node >= 0, pods.node, node), grouped=None)
+
+
+def _taken(pods: PodTable, rows: IntArray) -> PodTable:
+    def some(column: Sequence[str | None]) -> list[str | None]:
+        return [column[row] for row in rows]
+
+    return replace(
+        pods,
+        rows={pods.key(row): number for number, row in enumerate(rows.tolist())},
+        names=[pods.names[row] for row in rows],
+        namespaces=pods.namespaces.take(rows),
+        uids=[pods.uids[row] for row in rows],
+        labels=pods.labels.take(rows),
+        owners=pods.owners.take(rows),
+        specs=pods.specs.take(rows),
+        statuses=pods.statuses.take(rows),
+        phases=pods.phases.take(rows),
+        start_times=some(pods.start_times),
+        creation_timestamps=some(pods.creation_timestamps),
+        deletion_timestamps=some(pods.deletion_timestamps),
+        nominated_node_names=[pods.nominated_node_names[row] for row in rows],
+        node_names=pods.node_names.take(rows),
+        node=pods.node[rows],
+        grouped=None,
+        derived={},
+        _requests={},
+    )
+
+
+def _joined(column: Column[str], more: Sequence[str]) -> Column[str]:
+    """The column with more rows; equal values keep one code."""
+    code_of = {value: code for code, value in enumerate(column.values)}
+    values = list(column.values)
+    codes = []
+    for value in more:
+        code = code_of.setdefault(value, len(values))
+        if code == len(values):
+            values.append(value)
+        codes.append(code)
+    return Column(np.concatenate([column.codes, np.array(codes, dtype=np.int64)]), values)
+
+
+def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:
+    """Specs without the node name, which the table holds per pod; pods of one spec go on sharing it."""
+    known: dict[int, PodSpec] = {}
+    for pod in pods:
+        if id(pod.spec) not in known:
+            known[id(pod.spec)] = replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec
+    return [known[id(pod.spec)] for pod in pods]
+
+
+def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))
