@@ -56,7 +56,7 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
             names.append(merged(builder.headers[known:]).source or path)
         snapshot = builder.finish(", ".join(names))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
-    source = _with_dumps(snapshot.source, dumps)
+    source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot))
     snapshot = replace(snapshot, source=source)
     if check:
         if snapshot.orphans and "Node" not in source.missing and "Node" not in source.complete:
@@ -64,6 +64,10 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
         for error in written_errors(builder, snapshot):
             raise error
     return snapshot
+
+
+def _is_stored(snapshot: Snapshot) -> bool:
+    return any(node.metadata.creation_timestamp for node in snapshot.cluster.nodes)
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:

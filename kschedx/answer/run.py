@@ -10,6 +10,7 @@ from kschedx.api.types import Pod
 from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.setup import Setup
+from kschedx.explain.unread import decide
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -52,6 +53,6 @@ def explain(subject: Subject, setup: Setup) -> Explanation:
     snapshot, pod = as_if_new(scheduler.snapshot, subject.pod)
     if snapshot is not scheduler.snapshot:
         scheduler = scheduler.on(snapshot)
-    cycle = scheduler.schedule(pod, profile)
+    cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
     return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))

@@ -26,12 +26,13 @@ from kschedx.doctor.findings import (
     Secrets,
     Unreadable,
 )
-from kschedx.doctor.missing import missing_kinds
+from kschedx.doctor.missing import missing_kinds, pointed_to
 from kschedx.doctor.mixture import mixture_findings
 from kschedx.doctor.needs import weakness_without
 from kschedx.doctor.pods import pod_findings
 from kschedx.doctor.versions import key_of
 from kschedx.errors import InputError
+from kschedx.explain.missing import ADDED, get_command
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -118,7 +119,7 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
     return Diagnosis(
         inventory=_inventory(contents, ", ".join(paths) or contents.header.source),
         findings=found,
-        completion=_completion(found, paths) if paths else _permission(found),
+        completion=_completion(found, contents, paths) if paths else _permission(found),
     )
 
 
@@ -194,10 +195,10 @@ def _is_time(text: str) -> bool:
 # --- how to complete it
 
 _GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
-ADDED, ANEW = "missing.yaml", "cluster.yaml"
+ANEW = "cluster.yaml"
 
 
-def _completion(found: Sequence[Finding], paths: Sequence[str]) -> Completion | None:
+def _completion(found: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
     """Kinds that are missing altogether are added. What is there in part is taken anew: an object is given once."""
     amiss = [one for one in found if one.counts and not _is_mended_here(one)]
     if not amiss:
@@ -206,9 +207,10 @@ def _completion(found: Sequence[Finding], paths: Sequence[str]) -> Completion | 
     if all(isinstance(one, MissingKind) and not one.present for one in amiss):
         perhaps = (kind for one in found if isinstance(one, PerhapsNone) for kind in one.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
-        return Completion(way=Way.ADD, command=_get(kinds, ADDED), snapshots=(*paths, ADDED))
-    kinds = [key for key, kind in KINDS.items() if kind.leaves and (not kind.is_optional or key in whole)]
-    return Completion(way=Way.ANEW, command=_get(kinds, ANEW), snapshots=(ANEW,))
+        return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))
+    used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
+    kinds = [key for key, kind in KINDS.items() if key in used or (kind.leaves and not kind.is_optional)]
+    return Completion(way=Way.ANEW, command=get_command(kinds, ANEW), snapshots=(ANEW,))
 
 
 def _is_mended_here(found: Finding) -> bool:
@@ -225,12 +227,3 @@ def _permission(found: Sequence[Finding]) -> Completion | None:
     return Completion(
         way=Way.ALLOW, command=f"kubectl create clusterrole kschedx --verb=get,list --resource={resources}"
     )
-
-
-def _get(kinds: Sequence[str], file: str) -> str:
-    """Plain names, which are shorter; with its group what older servers may know of another.
-
-    `kubectl get` asks for nothing at all where the API server does not know one of the kinds.
-    """
-    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
-    return f"kubectl get {listed} -A -o yaml > {file}"

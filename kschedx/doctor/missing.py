@@ -20,6 +20,7 @@ SHOWN = 5
 FIRST_CSI_NODE = (1, 18)
 """From this release on a kubelet does not become ready before its CSINode is there."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
+_GROUP = "PodGroup"
 
 
 def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
@@ -103,10 +104,19 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
     yield from _absent(contents, "PriorityClass", priorities, "pods", Certainty.LIKELY)
     runtimes = (pod.runtime_class for pod in pods if pod.runtime_class)
     yield from _absent(contents, "RuntimeClass", runtimes, "pods", Certainty.LIKELY)
+    for kind in pointed_to(contents):
+        if not contents.number(kind):
+            named_by = "pods of groups" if kind == _GROUP else "pods with device claims"
+            yield _missing(contents, kind, (), named_by, Certainty.LIKELY)
+
+
+def pointed_to(contents: Contents) -> Iterator[str]:
+    """Optional kinds that pods need, so that their API server serves them."""
+    pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     if any(pod.has_device_claims for pod in pods):
-        for kind in _DEVICES:
-            if not contents.number(kind):
-                yield _missing(contents, kind, (), "pods with device claims", Certainty.LIKELY)
+        yield from _DEVICES
+    if any(pod.is_in_group for pod in pods):
+        yield _GROUP
 
 
 def _absent(

@@ -84,6 +84,7 @@ class Pod(Object, gc=False):
     priority_class: str
     runtime_class: str
     has_device_claims: bool
+    is_in_group: bool
 
     @property
     def is_finished(self) -> bool:
@@ -129,7 +130,7 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
             ready = next((one for one in status.conditions or () if one.type == "Ready"), _NO_CONDITION)
             return Node(
                 *common,
-                cloud=(spec.provider_id or "").partition("://")[0],
+                cloud=_cloud(spec.provider_id or ""),
                 kubelet=(status.node_info.kubelet_version if status.node_info else "") or "",
                 is_ready=ready.status == "True",
                 heartbeat=ready.last_heartbeat_time or "",
@@ -140,6 +141,12 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
             pods = getattr(status, COUNTED_BY[kind])
             return Workload(*common, pods=pods if isinstance(pods, int) else 0)
     return Object(*common)
+
+
+def _cloud(provider_id: str) -> str:
+    """`aws`; Oracle's nodes have bare identifiers. Empty for what nobody's cloud would write."""
+    scheme, separator, _ = provider_id.partition("://")
+    return scheme if separator else "oci" if provider_id.startswith("ocid1.") else ""
 
 
 def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spec: Spec, status: Status) -> Pod:
@@ -160,6 +167,7 @@ def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spe
         priority_class=sys.intern(spec.priority_class_name or ""),
         runtime_class=sys.intern(spec.runtime_class_name or ""),
         has_device_claims=bool(spec.resource_claims),
+        is_in_group=spec.scheduling_group is not None,
     )
 
 

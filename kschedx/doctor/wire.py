@@ -57,6 +57,7 @@ class Spec(Struct, kw_only=True, rename="camel", gc=False):
     priority_class_name: str | None = ""
     runtime_class_name: str | None = ""
     resource_claims: list[Raw] | None = None
+    scheduling_group: dict[str, object] | None = None
     storage_class_name: str | None = ""
     volume_name: str | None = ""
     provider_id: str | None = field(default="", name="providerID")

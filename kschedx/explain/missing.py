@@ -5,11 +5,12 @@ A kind that the API server does not serve has no objects, which decides everythi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from kschedx.api.kinds import KINDS
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.api.selectors import compile_selector
 from kschedx.api.storage import claim_name
 from kschedx.api.types import Affinity, Pod, PodAffinityTerm
@@ -19,6 +20,8 @@ from kschedx.framework.cycle import Cycle
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
+ADDED = "missing.yaml"
+"""What a command that completes a dump writes to."""
 NOTE = "unread-kind"
 DUMP_NOTE = "dump"
 PARTIAL_NOTE = "other-namespaces"
@@ -47,6 +50,16 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
     for plugin in PLUGIN_OF_ANNOTATION.values():
         if "Namespace" in forbidden and plugin in plugins:
             refuse(snapshot, "Namespace", f"what {plugin} reads in the namespace's annotations", pod)
+    for kind, name, leaves in (
+        ("PriorityClass", spec.priority_class_name if spec.priority is None else "", "the priority of {}"),
+        ("RuntimeClass", spec.runtime_class_name, "what {} adds to its pods"),
+    ):
+        is_built_in = kind == "PriorityClass" and name in BUILT_IN_CLASSES
+        if name and not is_built_in and not snapshot.source.kinds.get(kind) and snapshot.source.may_lack(kind):
+            raise UndecidableError(
+                f"pod {pod.key}: {leaves.format(name)} is not known: the dump holds no {KINDS[kind].plural} "
+                f"({get_command([kind], ADDED)}, and add -s {ADDED})"
+            )
     if "RuntimeClass" in forbidden and spec.runtime_class_name:
         refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
@@ -79,6 +92,12 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
         f"{about}{leaves} is not known: listing {name} is forbidden{besides} (kubectl create clusterrole {role} "
         f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it)"
     )
+
+
+def get_command(kinds: Collection[str], file: str) -> str:
+    """Plain names, which are shorter; with its group what older servers may know of another."""
+    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
+    return f"kubectl get {listed} -A -o yaml > {file}"
 
 
 # --- what is said
@@ -168,11 +187,11 @@ def _has_counted_volumes(cycle: Cycle) -> bool:
 
 def _selects_namespaces(cycle: Cycle) -> bool:
     """A term of the pod's, or one of another pod's that is about this one's labels, selects namespaces by label."""
-    if any(map(_selects, _terms(cycle.pod.spec.affinity))):
+    if any(map(selects, _terms(cycle.pod.spec.affinity))):
         return True
     labels = cycle.pod.metadata.labels
     return any(
-        _selects(term) and _matches(term, labels)
+        selects(term) and is_about(term, labels)
         for spec in cycle.snapshot.pods.specs.values
         for term in _terms(spec.affinity)
     )
@@ -186,13 +205,14 @@ def _terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
                 yield weighted.pod_affinity_term
 
 
-def _selects(term: PodAffinityTerm) -> bool:
+def selects(term: PodAffinityTerm) -> bool:
     """A selector that is there and empty takes all namespaces, whatever their labels."""
     selector = term.namespace_selector
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
-def _matches(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
+def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
+    """A term's labelSelector takes a pod with these labels."""
     try:
         return compile_selector(term.label_selector).matches(labels)
     except InputError:

@@ -42,7 +42,14 @@ _STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **_STATUS}
 _VERDICT = _object({"code": {"enum": list(CODES)}, "plugin": _nullable({"type": "string"}), "reasons": _STRINGS})
 _UNHEARD = _object(
     {"where": _STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
-    optional={"plugin": {"type": "string"}, "extender": {"type": "string"}, "waived": {"const": True}},
+    optional={
+        "plugin": {"type": "string"},
+        "extender": {"type": "string"},
+        "kind": {"type": "string"},
+        "objects": _STRINGS,
+        "completedBy": {"type": "string"},
+        "waived": {"const": True},
+    },
 )
 _TARGET = _object(
     {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "name": {"type": "string"}},

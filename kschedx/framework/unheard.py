@@ -30,6 +30,8 @@ class Stake(IntEnum):
 class Kind(StrEnum):
     PLUGIN = "plugin"
     EXTENDER = "extender"
+    OBJECTS = "kind"
+    """Of a kind that a dump lacks."""
 
 
 class Unheard(Struct, frozen=True, kw_only=True):
@@ -37,16 +39,24 @@ class Unheard(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The plugin's name, the extender's URL."""
+    """The plugin's name, the extender's URL, the kind's key."""
     where: tuple[str, ...]
-    """The extension points or verbs at which it has a say, as the configuration spells them."""
+    """The extension points or verbs at which it has a say, as the configuration spells them; the plugins that read
+    a kind."""
     stake: Stake
     is_waived: bool = False
     """Whoever asks answers for it: the decision stands without its word."""
+    objects: tuple[str, ...] = ()
+    """The objects of a kind that the pod points to."""
+    lacking: str = ""
+    """What a dump lacks of the kind; empty where it holds none."""
+    completed_by: str = ""
+    """A command for a file with what a dump lacks."""
 
     def to_dict(self) -> dict[str, object]:
-        waived = {"waived": True} if self.is_waived else {}
-        return {self.kind.value: self.name, "where": list(self.where), "leavesOpen": LEAVES_OPEN[self.stake], **waived}
+        more = {"waived": self.is_waived, "objects": list(self.objects), "completedBy": self.completed_by}
+        known = {key: value for key, value in more.items() if value}
+        return {self.kind.value: self.name, "where": list(self.where), "leavesOpen": LEAVES_OPEN[self.stake], **known}
 
 
 LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}

@@ -9,10 +9,10 @@ from rich.text import Text
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.unheard import Stake, open_stake
-from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, paragraph
+from kschedx.framework.unheard import Kind, Stake, open_stake
+from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.scores import decision
-from kschedx.render.unheard import could_prefer, could_reject
+from kschedx.render.unheard import could_prefer, could_reject, how_to_complete, not_in_the_dump
 from kschedx.render.units import count, listed
 
 SHOWN = 4
@@ -31,6 +31,10 @@ def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> 
         lines += paragraph(_margin(ranking), width, first="  ")
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE:
         lines += paragraph(could_prefer(cycle.unheard), width, first="  ")
+    if commands := how_to_complete(cycle.unheard):
+        whatever = "to decide, complete the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)
+        lines += paragraph(whatever, width, first="  ")
+        lines += [line(f"    {command}") for command in commands]
     if cycle.message:
         lines += paragraph(f"kube-scheduler: {cycle.message}", width, first="  ", style=DIM)
     return lines
@@ -57,6 +61,12 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
             return f"{key}: kube-scheduler fails with an internal error, so there is no decision"
         case _:
             assert_never(cycle.outcome)
+
+
+def _whatever_else(cycle: Cycle) -> str:
+    """A dump lacks something, and the pod is rejected all the same."""
+    lacking = [one for one in cycle.unheard if one.kind is Kind.OBJECTS]
+    return f"{'; '.join(map(not_in_the_dump, lacking))}; whatever it says, no node fits. To know all reasons:"
 
 
 def _held(diagnosis: Diagnosis) -> str:

@@ -69,12 +69,23 @@ class Source(Struct, frozen=True, kw_only=True):
     """The only namespaces whose objects are here; empty for all."""
     anonymized: bool = False
     """Names stand for others."""
+    is_dump: bool = False
+    """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
 
     def is_complete(self, kind: str, namespace: str = "") -> bool:
         """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never tells."""
         if namespace and self.namespaces and namespace not in self.namespaces:
             return False
         return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
+
+    def may_lack(self, kind: str, namespace: str = "") -> bool:
+        """Whether what is not here may be in the cluster all the same: a dump lacks it, or holds nothing of the kind.
+
+        What may not be listed is told otherwise (`missing`).
+        """
+        if kind in self.missing or self.is_complete(kind, namespace):
+            return False
+        return kind in self.lacks or (self.is_dump and not self.kinds.get(kind))
 
     @property
     def header(self) -> SnapshotHeader:

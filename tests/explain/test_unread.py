@@ -1,0 +1,104 @@
+"""What a dump lacks, for each kind that a pod can point to: what would fit is undecided, rejections stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from kschedx.answer.run import explain_pod
+from kschedx.errors import UndecidableError
+from kschedx.framework.cycle import Outcome
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+from tests.device_builders import claim as device_claim
+from tests.device_builders import claiming, device_class, resource_slice
+from tests.device_builders import device as made
+from tests.storage_builders import claim, storage_class, using, volume
+
+NODES = [node("n1"), node("n2")]
+CLASS = storage_class("fast", provisioner="x.io/disks")
+IMMEDIATE = storage_class("local", waits=False)
+
+
+def selecting(side: str) -> Manifest:
+    term = {
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "topologyKey": "kubernetes.io/hostname",
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+    }
+    return pod("me", spec={"affinity": {side: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
+
+
+CASES: list[tuple[str, list[str], Manifest, list[Manifest]]] = [
+    ("PersistentVolumeClaim", ["data"], using("me", "data"), []),
+    ("PersistentVolume", ["disk"], using("me", "data"), [claim("data", volume="disk")]),
+    ("PersistentVolume", [], using("me", "data"), [claim("data", storage_class="local"), IMMEDIATE]),
+    ("StorageClass", ["fast"], using("me", "data"), [claim("data", storage_class="fast")]),
+    ("CSINode", [], using("me", "data"), [claim("data", volume="disk"), volume("disk")]),
+    ("ResourceClaim", ["gpu"], claiming("gpu"), [device_class(), resource_slice("n1", made("gpu-0"))]),
+    ("DeviceClass", ["gpu"], claiming("gpu"), [device_claim("gpu"), resource_slice("n1", made("gpu-0"))]),
+    ("ResourceSlice", [], claiming("gpu"), [device_claim("gpu"), device_class()]),
+    ("PodGroup", ["trainers"], pod("me", spec={"schedulingGroup": {"podGroupName": "trainers"}}), []),
+    ("Namespace", [], selecting("podAffinity"), []),
+    ("Namespace", [], selecting("podAntiAffinity"), []),
+]
+
+
+def dump(objects: Sequence[Manifest], *, is_dump: bool = True, **lacks: str) -> Snapshot:
+    snapshot = Snapshot.from_objects(list(objects))
+    return replace(snapshot, source=replace(snapshot.source, is_dump=is_dump, lacks=lacks))
+
+
+@pytest.mark.parametrize(("kind", "names", "me", "others"), CASES)
+def test_without_a_kind_what_would_fit_is_undecided(
+    kind: str, names: list[str], me: Manifest, others: list[Manifest]
+) -> None:
+    gates = {"GangScheduling": True, "GenericWorkload": True} if kind == "PodGroup" else None
+    found = explain_pod(dump([*NODES, *others, me]), "default/me", feature_gates=gates)
+    assert found.outcome is Outcome.UNDECIDED
+    told = {one.name: one for one in found.cycle.unheard}
+    assert list(told[kind].objects) == names
+    assert found.to_dict()["bestNodes"]
+    command = told[kind].completed_by
+    assert command.startswith("kubectl get ")
+    assert command.endswith(" -A -o yaml > missing.yaml")
+
+
+@pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
+def test_what_others_reject_is_decided(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
+    tainted = [node("n1", taints=["team=a:NoSchedule"])]
+    found = explain_pod(dump([*tainted, *others, me]), "default/me")
+    assert found.outcome is Outcome.UNSCHEDULABLE
+    assert {one.name for one in found.cycle.unheard} >= {kind}
+    assert "untolerated taint" in found.message
+
+
+@pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
+def test_what_is_no_dump_is_taken_at_its_word(
+    kind: str, names: list[str], me: Manifest, others: list[Manifest]
+) -> None:
+    found = explain_pod(dump([*NODES, *others, me], is_dump=False), "default/me")
+    assert found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED)
+    assert not found.cycle.unheard
+
+
+def test_a_claim_is_missing_where_the_dump_has_others() -> None:
+    objects = [*NODES, using("me", "data"), claim("logs")]
+    assert explain_pod(dump(objects), "default/me").outcome is Outcome.UNSCHEDULABLE
+    partly = explain_pod(dump(objects, PersistentVolumeClaim="claims of other namespaces"), "default/me")
+    assert partly.outcome is Outcome.UNDECIDED
+    (one,) = partly.cycle.unheard
+    assert (one.lacking, one.completed_by) == ("claims of other namespaces", "kschedx snapshot -o cluster.json")
+
+
+@pytest.mark.parametrize(
+    ("spec", "leaves"),
+    [({"priorityClassName": "gold"}, "the priority of gold"), ({"runtimeClassName": "kata"}, "what kata adds")],
+)
+def test_a_manifest_that_names_a_class(spec: Manifest, leaves: str) -> None:
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me", "namespace": "default"}}
+    manifest["spec"] = {"containers": [{"name": "c", "image": "x"}], **spec}
+    with pytest.raises(UndecidableError, match=f"pod default/me: {leaves}.* the dump holds no .*kubectl get"):
+        explain_pod(dump(NODES), manifest)
