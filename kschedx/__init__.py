@@ -37,11 +37,14 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def load(*paths: str) -> Snapshot:
-    """A snapshot from files and folders of YAML or JSON (`-` is standard input). Raises `errors.InputError`."""
+def load(*paths: str, whole: bool = False) -> Snapshot:
+    """A snapshot from files and folders of YAML or JSON (`-` is standard input). Raises `errors.InputError`.
+
+    `whole` keeps the manifests of pods and nodes too, which extenders are sent.
+    """
     from kschedx.loading import load as load_paths
 
-    return load_paths(paths)
+    return load_paths(paths, whole=whole)
 
 
 def explain(
@@ -53,6 +56,7 @@ def explain(
     feature_gates: Mapping[str, bool] | None = None,
     admission_plugins: Sequence[str] = (),
     without_unknown_plugins: bool = False,
+    extenders: str | Mapping[str, object] | None = None,
 ) -> Explanation:
     """Run one pod through the scheduler.
 
@@ -61,11 +65,22 @@ def explain(
     PodTolerationRestriction, ExtendedResourceToleration) beyond its default ones. `config` is a
     KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A plugin that it
     names and kschedx does not have is left out: it makes what would fit `Undecided`, unless `without_unknown_plugins`
-    says that it rejects nothing. Raises
-    `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to guess.
+    says that it rejects nothing.
+
+    `extenders="call"` asks the HTTP extenders of the configuration about this pod, which needs a snapshot that was
+    loaded whole; a parsed recording (`kschedx why --extenders record`) answers in their place. Without either, one that
+    is interested in the pod makes what would fit `Undecided`.
+
+    Raises `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to
+    guess.
     """
     from kschedx.answer.run import explain_pod
 
+    ask = None
+    if extenders is not None:
+        from kschedx.asking import asking
+
+        ask = asking(extenders)
     return explain_pod(
         snapshot,
         pod,
@@ -74,6 +89,7 @@ def explain(
         feature_gates=feature_gates,
         admission_plugins=admission_plugins,
         without_unknown_plugins=without_unknown_plugins,
+        ask=ask,
     )
 
 

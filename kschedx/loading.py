@@ -28,10 +28,13 @@ AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, p
 """How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
 
 
-def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None, see: See = ignore) -> Snapshot:
+def load(
+    paths: Sequence[str], *, check: bool = False, keep: Slim | None = None, see: See = ignore, whole: bool = False
+) -> Snapshot:
     """A snapshot of everything in files, folders and archives; `-` is standard input.
 
-    `keep` collects what it is made of, and `see` is called with every dump of another tool that is recognized.
+    `whole` keeps the manifests of pods and nodes. `keep` collects what the snapshot is made of, and `see` is called
+    with every dump of another tool that is recognized.
 
     A file of `kschedx snapshot` is named as it names itself, so that it gives the same answers under any name.
 
@@ -39,7 +42,7 @@ def load(paths: Sequence[str], *, check: bool = False, keep: Slim | None = None,
     that it holds all nodes, or none; and, in objects that no API server has stored yet (without a creation timestamp),
     amounts, selectors and operators that none would take. Raises `InputError` with the place.
     """
-    builder, names = SnapshotBuilder(), []
+    builder, names = SnapshotBuilder(whole=whole), []
     dumps: list[Dump] = []
 
     def seen(dump: Dump) -> None:
@@ -86,10 +89,12 @@ def load_live(
     *,
     namespace: str = "",
     keep: Slim | None = None,
+    whole: bool = False,
 ) -> Snapshot:
     """A snapshot of a live cluster; `source` is what a person calls it, and `watch` sees every step of the reading.
 
-    `namespace` is the only one whose objects are listed; empty for all. `keep` collects what the snapshot is made of.
+    `namespace` is the only one whose objects are listed; empty for all. `keep` collects what the snapshot is made of,
+    `whole` keeps the manifests of pods and nodes.
 
     Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
     `InputError` where the server cannot be read.
@@ -97,7 +102,7 @@ def load_live(
     from kschedx.sources.live.lists import ListPage, Restarted
     from kschedx.sources.live.reading import Unread, read, server_version
 
-    builder = SnapshotBuilder()
+    builder = SnapshotBuilder(whole=whole)
     missing: dict[str, Missing] = {}
     with without_collection():
         version = server_version(server)

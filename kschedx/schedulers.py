@@ -12,19 +12,23 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.framework.config.advice import Advice
     from kschedx.framework.config.origins import Expanded
+    from kschedx.framework.extenders import Ask
 
 Configuration = Mapping[str, object]
 """A KubeSchedulerConfiguration, or for the releases before the framework a Policy, as parsed from YAML or JSON."""
 
 
-def scheduler_of(config: Configuration | None, release: Release, snapshot: Snapshot | None = None) -> Scheduler:
+def scheduler_of(
+    config: Configuration | None, release: Release, snapshot: Snapshot | None = None, ask: Ask | None = None
+) -> Scheduler:
     """A release with its configuration; None is the default one. `ConfigError` for what kube-scheduler would refuse.
 
-    Without a snapshot it stands on an empty cluster, until `on_cluster` gives it another.
+    Without a snapshot it stands on an empty cluster, until `on_cluster` gives it another. Without `ask` no extender of
+    the configuration is asked; those of a Policy never are.
     """
     cluster = Snapshot.from_objects(()) if snapshot is None else snapshot
     if release.has_framework:
-        return FrameworkScheduler.of(config, release, cluster)
+        return FrameworkScheduler.of(config, release, cluster, ask)
     from kschedx.legacy.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
 
     return PredicateScheduler.of(config, release, cluster)

@@ -41,9 +41,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
     "render": CORE | {"doctor", "releases"},
-    TOP: CORE | {"loading", "sources"},
-    "cli": CORE | {"doctor", "export", "loading", "releases", "schedulers", "sources", "render", TOP},
+    TOP: CORE | {"asking", "loading", "sources"},
+    "cli": CORE | {"asking", "doctor", "export", "loading", "releases", "schedulers", "sources", "render", TOP},
     "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
+    "asking": {"framework", "sources"},
     "__main__": {"cli"},
 }
 

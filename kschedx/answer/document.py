@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kschedx.answer.extenders_document import extenders_document
 from kschedx.explain.notes import Note
 from kschedx.fixes import Fix
 from kschedx.framework.cycle import Cycle, Scores
@@ -54,6 +55,7 @@ def document(cycle: Cycle, fixes: Iterable[Fix], notes: Iterable[Note]) -> Json:
         "postFilter": _post_filter(cycle),
         "fixes": [fix.to_dict() for fix in fixes],
         "notes": [note.to_dict() for note in notes],
+        **({} if cycle.extenders is None else {"extenders": extenders_document(cycle.extenders)}),
     }
 
 
@@ -82,9 +84,11 @@ def _status(status: Status) -> Json:
 
 
 def _filter(cycle: Cycle) -> Json | None:
-    if cycle.filter is None or cycle.nodes is None:
+    """The plugins' alone; what extenders made of it is in `extenders`."""
+    outcome = cycle.filter_plugins or cycle.filter
+    if outcome is None or cycle.nodes is None:
         return None
-    return {"skipped": list(cycle.filter_skipped), "nodes": _verdicts(cycle.filter, cycle.nodes)}
+    return {"skipped": list(cycle.filter_skipped), "nodes": _verdicts(outcome, cycle.nodes)}
 
 
 def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> Json:

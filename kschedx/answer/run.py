@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.subject import Subject, admitted, stored
@@ -12,6 +13,9 @@ from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.framework.extenders import Ask
 
 
 def explain_pod(
@@ -24,10 +28,12 @@ def explain_pod(
     feature_gates: Mapping[str, bool] | None = None,
     admission_plugins: Sequence[str] = (),
     without_unknown_plugins: bool = False,
+    ask: Ask | None = None,
 ) -> Explanation:
     """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
 
-    A manifest is admitted first, as by an API server that runs `admission_plugins` beyond its default ones.
+    A manifest is admitted first, as by an API server that runs `admission_plugins` beyond its default ones. `ask` asks
+    the configuration's extenders; without it nobody does.
     """
     require_nodes_and_pods(snapshot)
     setup = Setup.for_cluster(
@@ -38,6 +44,7 @@ def explain_pod(
         feature_gates=feature_gates,
         admission_plugins=admission_plugins,
         without_unknown_plugins=without_unknown_plugins,
+        ask=ask,
     )
     subject = stored(snapshot, pod) if isinstance(pod, str | Pod) else admitted(snapshot, pod, setup)
     return explain(subject, setup)

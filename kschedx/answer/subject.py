@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.types import Pod
 from kschedx.errors import InputError, Place, nearest
@@ -52,6 +53,8 @@ def admitted(snapshot: Snapshot, manifest: Mapping[str, object], setup: Setup, *
     if pod.key not in snapshot.pods.rows:
         snapshot, pod, made = with_claims_of_templates(snapshot, pod)
         notes += made
+    if snapshot.manifests is not None:
+        snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
     return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
 
 

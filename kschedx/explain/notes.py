@@ -43,12 +43,20 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 def notes(cycle: Cycle) -> tuple[Note, ...]:
     """In the order in which a reader needs them."""
     unread = (Note(id=name, text=text, facts=facts) for name, text, facts in missing_notes(cycle))
+    extended = () if cycle.extenders is None else tuple(_of_extenders(cycle))
     return (
         *_notes(cycle),
+        *extended,
         *unread,
         *(Note(id=name, text=text) for name, text in storage_notes(cycle.snapshot, cycle.pod)),
         *(Note(id=name, text=text) for name, text in device_notes(cycle.snapshot, cycle.pod, cycle.release)),
     )
+
+
+def _of_extenders(cycle: Cycle) -> Iterator[Note]:
+    from kschedx.explain.extender_notes import extender_notes  # most configurations have none
+
+    return (Note(id=name, text=text, facts=facts) for name, text, facts in extender_notes(cycle))
 
 
 def _finished_pods(cycle: Cycle) -> int:

@@ -12,7 +12,9 @@ from kschedx.snapshot.pods import PodTable
 
 
 class Contribution(Struct, frozen=True, kw_only=True):
-    """What one plugin gives to a node's total: `normalized` (0 to 100) times `weight`."""
+    """What one plugin gives to a node's total: `normalized` (0 to 100) times `weight`.
+
+    What an extender gives is told in the same way, as a weight of 1 and whatever number it comes to."""
 
     plugin: str
     weight: int
@@ -96,6 +98,10 @@ def scored(scores: Scores, row: int) -> ScoredNode:
                 normalized=int(scores.normalized[plugin][row]),
             )
             for plugin, weight in scores.weights.items()
+        )
+        + tuple(
+            Contribution(plugin=name, weight=1, raw=int(column[row]), normalized=int(column[row]))
+            for name, column in scores.added.items()
         ),
     )
 

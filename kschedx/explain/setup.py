@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,6 +16,9 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.releases import Release, resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.framework.extenders import Ask
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -49,11 +53,12 @@ class Setup(Struct, frozen=True, kw_only=True):
         feature_gates: Mapping[str, bool] | None = None,
         admission_plugins: Sequence[str] = (),
         without_unknown_plugins: bool = False,
+        ask: Ask | None = None,
     ) -> Setup:
-        """In the release that is named, else the cluster's. Raises `ConfigError`."""
+        """In the release that is named, else the cluster's. Raises `ConfigError`. `ask` asks the extenders."""
         release = resolve(release_to_emulate(snapshot, kube_version), feature_gates)
         found = release_note(snapshot, kube_version)
-        scheduler = scheduler_of(config, release, snapshot)
+        scheduler = scheduler_of(config, release, snapshot, ask)
         return cls(
             scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler,
             snapshot=snapshot,

@@ -252,12 +252,15 @@ def _scores(scores: Scores | None, count: int) -> tuple[dict[str, IntArray], Int
     totals = np.full(count, -1, dtype=np.int64)
     if scores is None:
         return {}, totals
-    rows = scores.nodes.rows
+    rows = scores.nodes.home_rows
     totals[rows] = scores.totals
     spread: dict[str, IntArray] = {}
     for plugin in scores.weights:
         spread[plugin] = np.zeros(count, dtype=np.int64)
         spread[plugin][rows] = scores.weighted(plugin)
+    for extender, added in scores.added.items():
+        spread[extender] = np.zeros(count, dtype=np.int64)
+        spread[extender][rows] = added
     return spread, totals
 
 

@@ -32,6 +32,11 @@ from kschedx.findings.devices import (
     DevicesToAllocate,
     InsufficientDevices,
 )
+from kschedx.findings.extenders import (
+    DroppedByExtender,
+    ExtenderFinding,
+    RefusedByExtender,
+)
 from kschedx.findings.node import (
     MissingNodeFeatures,
     NodeAffinityMismatch,
@@ -96,6 +101,7 @@ Finding = (
     | ClaimFinding
     | VolumeFinding
     | DeviceFinding
+    | ExtenderFinding
     | PluginFinding
     | PluginMessage
 )
@@ -125,8 +131,10 @@ __all__ = [
     "DiskConflict",
     "DomainCount",
     "DriverNotInstalled",
+    "DroppedByExtender",
     "ExistingAntiAffinityConflict",
     "Explained",
+    "ExtenderFinding",
     "Finding",
     "HostPortConflict",
     "InsufficientDevices",
@@ -147,6 +155,7 @@ __all__ = [
     "PodFinding",
     "PodGroupIncomplete",
     "ProvisioningTopologyMismatch",
+    "RefusedByExtender",
     "RequirementMatch",
     "ResourceFinding",
     "SchedulingGated",

@@ -159,7 +159,8 @@ def _partial(tried: Sequence[tuple[Proposal, Result]], cycle: Cycle) -> Iterator
 
 
 def _fix(proposal: Proposal, result: Result, cycle: Cycle) -> Fix:
-    is_certain = bool(result.feasible) and open_stake(cycle.unheard) is not Stake.FIT
+    is_open = open_stake(cycle.unheard) is Stake.FIT or cycle.is_extended
+    is_certain = bool(result.feasible) and not is_open
     return Fix(
         title=proposal.title,
         certainty=Certainty.VERIFIED if is_certain else Certainty.PARTIAL,

@@ -44,8 +44,11 @@ def attempt(scheduler: Scheduler, cycle: Cycle, proposal: Proposal) -> Result:
     if not filtered.status.is_success:
         return Result(feasible=(), remaining={filtered.status.plugin or "PreFilter": len(scheduler.nodes)})
     nodes, outcome = filtered.nodes, filtered.outcome
-    feasible = tuple(nodes.name(int(row)) for row in np.flatnonzero(outcome.passed))
-    remaining: dict[str, int] = {}
+    passed = [nodes.name(int(row)) for row in np.flatnonzero(outcome.passed)]
+    # no trial asks an extender, so what it refused stays refused
+    refused = cycle.refused
+    feasible = tuple(name for name in passed if name not in refused)
+    remaining: dict[str, int] = {"Extender": len(passed) - len(feasible)} if len(feasible) < len(passed) else {}
     for index, (name, verdicts) in enumerate(zip(outcome.plugins, outcome.verdicts, strict=True)):
         if count := int(np.count_nonzero(verdicts.rejected | (outcome.plugin == index))):
             remaining[name] = count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -16,6 +17,9 @@ from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.framework.extenders import Trace
 
 
 class Outcome(StrEnum):
@@ -44,6 +48,9 @@ class Scores(Struct, frozen=True, kw_only=True):
     raw: Mapping[str, IntArray]
     normalized: Mapping[str, IntArray]
     totals: IntArray
+    """What the plugins give, weighted, and what extenders add."""
+    added: Mapping[str, IntArray] = field(default_factory=dict)
+    """`extender URL` to what it adds."""
 
     def weighted(self, plugin: str) -> IntArray:
         return self.normalized[plugin] * self.weights[plugin]
@@ -68,16 +75,34 @@ class Cycle(Struct, frozen=True, kw_only=True):
     """The nodes that PreFilter left in; None where it rejected the pod."""
     filter_skipped: tuple[str, ...] = ()
     filter: FilterOutcome | None = None
+    """The verdicts on `nodes`; what extenders refused is that of a last plugin, `Extender`."""
+    filter_plugins: FilterOutcome | None = None
+    """The same of the plugins alone, where extenders have refused nodes."""
     nominated: int | None = None
     """Row of the pod's nominated node, where it fits: kube-scheduler tries it first and then looks at no other."""
     scores: Scores | None = None
     best: tuple[int, ...] = ()
     """Rows of the whole cluster's nodes that share the highest total."""
     post_filter: PostFilterResult | None = None
+    extenders: Trace | None = None
+    """What HTTP extenders said, or would have to be asked; None where the configuration has none."""
     dry_steps: tuple[tuple[str, Status], ...] = ()
     """Extension point and status of the steps after the choice of a node, where it is not a matter of chance."""
     unheard: tuple[Unheard, ...] = ()
     """Who takes part and was not asked. Rejections stand without them, since nobody can lift another's."""
+
+    @property
+    def is_extended(self) -> bool:
+        """Extenders were asked about nodes: about any other, their word is missing."""
+        return self.extenders is not None and bool(self.extenders.filter)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The nodes that passed the plugins and that extenders did not leave."""
+        if self.filter is None or self.filter_plugins is None or self.nodes is None:
+            return frozenset()
+        rows = (self.filter_plugins.passed & ~self.filter.passed).nonzero()[0]
+        return frozenset(self.nodes.name(int(row)) for row in rows)
 
     @property
     def choice(self) -> tuple[int, ...]:

@@ -10,10 +10,12 @@ NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+import numpy as np
 from msgspec import Struct, field
 
 from kschedx.api.types import Pod
@@ -24,6 +26,9 @@ from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.framework.extenders import Extenders, Preempted
 
 MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
@@ -48,6 +53,11 @@ class Handle(Protocol):
         """Node row to rows of the pods that are nominated for it and belong to this scheduler."""
         ...
 
+    @property
+    def extenders(self) -> Extenders | None:
+        """Those of the configuration; None without any, and in what is only tried."""
+        ...
+
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Put pods on their nodes and tell every PreFilter plugin, which updates `state`. Returns the changed nodes.
 
@@ -64,6 +74,14 @@ class Handle(Protocol):
         ...
 
 
+class ByExtenders(Struct, frozen=True, kw_only=True):
+    """What extenders left of the plugins' verdicts; rows are of the whole cluster's nodes."""
+
+    statuses: Mapping[int, Status]
+    silent: tuple[int, ...]
+    """Nodes that passed the plugins, are not left, and have no status."""
+
+
 class FilterOutcome(Struct, frozen=True, kw_only=True):
     """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
 
@@ -77,6 +95,8 @@ class FilterOutcome(Struct, frozen=True, kw_only=True):
     plugin: IntArray
     with_nominated: Mapping[int, Status] = field(default_factory=dict)
     """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
+    by_extenders: ByExtenders | None = None
+    """PostFilter is told of this too."""
 
     @property
     def passed(self) -> BoolArray:
@@ -90,6 +110,18 @@ class FilterOutcome(Struct, frozen=True, kw_only=True):
             return nominated
         index = int(self.plugin[row])
         return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
+
+    def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
+        """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""
+        told = np.ones(len(self.codes), dtype=np.bool_) if among is None else among.copy()
+        reasons: Counter[str] = Counter()
+        for row, status in self.with_nominated.items():
+            if told[row]:
+                reasons.update(status.reasons)
+        told[list(self.with_nominated)] = False
+        for index, verdicts in enumerate(self.verdicts):
+            reasons += verdicts.count_reasons(told & (self.plugin == index))
+        return reasons
 
 
 class Touch(Enum):
@@ -204,6 +236,8 @@ class PostFilterResult(Struct, frozen=True, kw_only=True):
     candidate_limit: int | None = None
     """How many candidates kube-scheduler is content with. Where there are more, it tries the nodes from a random one on
     and stops at that number."""
+    preempted: Preempted | None = None
+    """What extenders made of the candidates, where some were asked."""
 
 
 class PreScorePlugin(Plugin):

@@ -6,7 +6,7 @@ Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/sched
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -43,6 +43,9 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from kschedx.framework.extenders import Ask, Extenders
+
 P = TypeVar("P", bound=Plugin)
 
 
@@ -67,16 +70,25 @@ def seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
 class Framework:
     """One profile on one snapshot. It is the `Handle` that its plugins hold."""
 
-    def __init__(self, profile: Profile, config: SchedulerConfig, snapshot: Snapshot, release: Release) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        config: SchedulerConfig,
+        snapshot: Snapshot,
+        release: Release,
+        ask: Ask | None = None,
+    ) -> None:
+        """`ask` asks the extenders of the configuration; without it, nobody does."""
         self.profile = profile
         self.config = config
         self.snapshot = seen_by(release, snapshot)
         self.release = release
         self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}
+        self.extenders = _extenders(config, ask, self.snapshot)
 
     def on(self, snapshot: Snapshot) -> Self:
-        """The same profile on another snapshot."""
+        """The same profile on another snapshot. No extender has a say there: what is only tried asks nobody."""
         return type(self)(self.profile, self.config, snapshot, self.release)
 
     def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
@@ -321,6 +333,14 @@ class Framework:
             post_bind.post_bind(state, pod, node)
             steps.append(("postBind", Status(plugin=post_bind.name)))
         return tuple(steps)
+
+
+def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> Extenders | None:
+    if not config.extenders:
+        return None
+    from kschedx.framework.extenders import Extenders  # most configurations have none
+
+    return Extenders(config.extenders, ask, snapshot.manifests)
 
 
 def _named(status: Status, plugin: Plugin) -> Status:

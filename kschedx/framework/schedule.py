@@ -6,7 +6,8 @@ pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,8 +18,11 @@ from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
-from kschedx.framework.unheard import Stake, open_stake, unknown_plugins
+from kschedx.framework.unheard import Stake, Unheard, open_stake, unasked_extenders, unknown_plugins
 from kschedx.snapshot.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from kschedx.framework.extenders.cycle import Extended
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -33,7 +37,7 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
         all_nodes=framework.nodes,
         outcome=Outcome.UNSCHEDULABLE,
         pre_enqueue=framework.run_pre_enqueue(pod),
-        unheard=tuple(unknown_plugins(framework.profile, framework.config)),
+        unheard=tuple(_unheard(framework, pod)),
     )
     if not len(framework.nodes):
         return replace(cycle, message=NO_NODES)
@@ -45,6 +49,12 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.FIT:
         return replace(cycle, outcome=Outcome.UNDECIDED)
     return cycle
+
+
+def _unheard(framework: Framework, pod: Pod) -> Iterator[Unheard]:
+    yield from unknown_plugins(framework.profile, framework.config)
+    if framework.extenders is not None and not framework.extenders.are_asked:
+        yield from unasked_extenders(framework.config, pod)
 
 
 def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
@@ -62,12 +72,21 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
     cycle = replace(cycle, nodes=nodes, filter=outcome)
 
     nominated = _nominated_node(framework, state, pod)
+    extended = None
+    if framework.extenders is not None:
+        from kschedx.framework.extenders.cycle import Extended  # most configurations have none
+
+        extended = Extended(framework, framework.extenders, pod)
+        if nominated is not None and not extended.pass_nominated(nominated):
+            nominated = None
     if nominated is not None:
         cycle = replace(cycle, nominated=nominated)
         if nominated not in nodes.rows[outcome.passed]:
             nodes = framework.nodes.take(np.array([nominated], dtype=np.int64))
-            return _score(framework, state, pod, cycle, nodes)
-        return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+            cycle = _score(framework, state, pod, cycle, nodes)
+        else:
+            cycle = _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+        return cycle if extended is None else extended.judged(cycle)
 
     broken = _broken_node_set(framework, names)
     if broken:
@@ -77,10 +96,18 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
         first = outcome.status(int(failed[0]))
         text = f'running "{first.plugin}" filter plugin: {first.message}'
         return replace(cycle, outcome=Outcome.ERROR, message=text)
-    if outcome.passed.any():
-        return _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+    feasible = nodes.take(np.flatnonzero(outcome.passed))
+    if extended is not None:
+        extended.filter(feasible)
+        if extended.error:
+            return extended.judged(replace(cycle, outcome=Outcome.ERROR, message=extended.error))
+        if extended.left is not None and extended.left:
+            return extended.judged(extended.score(state, cycle))
+    if len(feasible) and (extended is None or extended.left is None):
+        cycle = _score(framework, state, pod, cycle, feasible)
+        return cycle if extended is None else extended.judged(cycle)
 
-    return nothing_fits(framework, state, pod, cycle, nodes, outcome, naming)
+    return nothing_fits(framework, state, pod, cycle, nodes, outcome, naming, extended)
 
 
 def nothing_fits(
@@ -91,20 +118,25 @@ def nothing_fits(
     nodes: NodeTable,
     outcome: FilterOutcome,
     naming: tuple[str, ...],
+    extended: Extended | None = None,
 ) -> Cycle:
-    """The rest of a cycle in which Filter leaves no node: PostFilter and the event's text.
+    """The rest of a cycle in which no node is left: PostFilter and the event's text.
 
-    `naming` are the plugins that named the nodes to look at.
+    `naming` are the plugins that named the nodes to look at, `extended` is the extenders' part so far.
     """
     nodes, outcome = _diagnosed(framework, state, pod, nodes, outcome)
-    reasons = _histogram(outcome)
+    reasons = outcome.count_reasons()
     named = sorted({*naming, *_rejector_of_nominated(pod, nodes, outcome)})
     left_out = framework.release.messages.node_left_out.format(plugins=" ".join(named))
-    excluded = len(framework.nodes) - len(nodes)
-    if excluded and left_out:
-        reasons[left_out] += excluded
+    explicit = len(nodes)
+    if extended is not None:
+        outcome, reasons, explicit = extended.diagnosed(nodes, outcome)
+    absent = len(framework.nodes) - explicit
+    if naming and absent > 0 and left_out:
+        reasons[left_out] += absent
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return _post_filter(framework, state, pod, cycle, nodes, outcome, f" {told}." if told else "")
+    cycle = _post_filter(framework, state, pod, cycle, nodes, outcome, f" {told}." if told else "")
+    return cycle if extended is None else extended.judged(cycle)
 
 
 def _broken_node_set(framework: Framework, names: frozenset[str] | None) -> str:
@@ -183,15 +215,3 @@ def _post_filter(
         if behaviour.post_filter_part_gets_full_stop:
             message += "."
     return replace(cycle, message=message, post_filter=result)
-
-
-def _histogram(outcome: FilterOutcome) -> Counter[str]:
-    """How many nodes each reason was given for, verdicts only."""
-    reasons: Counter[str] = Counter()
-    for status in outcome.with_nominated.values():
-        reasons.update(status.reasons)
-    told = np.ones(len(outcome.codes), dtype=np.bool_)
-    told[list(outcome.with_nominated)] = False
-    for index, verdicts in enumerate(outcome.verdicts):
-        reasons += verdicts.count_reasons(told & (outcome.plugin == index))
-    return reasons

@@ -6,7 +6,7 @@ The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +25,9 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from kschedx.framework.extenders import Ask
+
 
 class Filtered(Struct, frozen=True, kw_only=True):
     """Which nodes a pod fits on, and nothing that comes after."""
@@ -38,7 +41,7 @@ class Filtered(Struct, frozen=True, kw_only=True):
 
 
 class Scheduler(Protocol):
-    """A release of kube-scheduler, configured, on one cluster."""
+    """A release of kube-scheduler, configured, on one cluster. Only `schedule` asks extenders, where it may."""
 
     @property
     def release(self) -> Release: ...
@@ -82,27 +85,31 @@ class Scheduler(Protocol):
 class FrameworkScheduler:
     """The scheduling framework: a `Framework` for each profile, made when a pod asks for it."""
 
-    def __init__(self, config: SchedulerConfig, release: Release, snapshot: Snapshot) -> None:
+    def __init__(self, config: SchedulerConfig, release: Release, snapshot: Snapshot, ask: Ask | None = None) -> None:
         self.config = config
+        self._ask = ask
         self.release = release
         self._frameworks: dict[str, Framework] = {}
         # every profile sees the same cluster, so any framework has the columns for all
         first = self._frameworks[config.profiles[0].scheduler_name] = Framework(
-            config.profiles[0], config, snapshot, release
+            config.profiles[0], config, snapshot, release, ask
         )
         self.snapshot = first.snapshot
         self.nodes = first.nodes
 
     @classmethod
-    def of(cls, config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> Self:
+    def of(
+        cls, config: Mapping[str, object] | None, release: Release, snapshot: Snapshot, ask: Ask | None = None
+    ) -> Self:
         """With a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default. Raises `ConfigError`."""
-        return cls(load_profiles(config, release), release, snapshot)
+        return cls(load_profiles(config, release), release, snapshot, ask)
 
     def without_unknown_plugins(self) -> Self:
-        return type(self)(replace(self.config, without_unknown_plugins=True), self.release, self.snapshot)
+        config = replace(self.config, without_unknown_plugins=True)
+        return type(self)(config, self.release, self.snapshot, self._ask)
 
     def on_cluster(self, snapshot: Snapshot) -> Self:
-        return type(self)(self.config, self.release, snapshot)
+        return type(self)(self.config, self.release, snapshot, self._ask)
 
     def on(self, snapshot: Snapshot) -> Self:
         return self.on_cluster(snapshot)
@@ -111,7 +118,7 @@ class FrameworkScheduler:
         """The profile's plugins on the snapshot."""
         found = self._frameworks.get(profile.scheduler_name)
         if found is None:
-            found = Framework(profile, self.config, self.snapshot, self.release)
+            found = Framework(profile, self.config, self.snapshot, self.release, self._ask)
             self._frameworks[profile.scheduler_name] = found
         return found
 

@@ -7,7 +7,10 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
+from kschedx.api.types import Pod
+from kschedx.api.urls import without_password
 from kschedx.framework.config import Profile, SchedulerConfig
+from kschedx.framework.extended_by import call_order, is_interested
 
 MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
 """Where a plugin can keep a pod from a node that all others let it have."""
@@ -68,6 +71,21 @@ def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Unhea
     for name, where in profile.unknown.items():
         stake = Stake.FIT if MAY_REJECT & set(where) else Stake.NODE if MAY_PREFER & set(where) else Stake.NOTHING
         yield Unheard(kind=Kind.PLUGIN, name=name, where=where, stake=stake, is_waived=config.without_unknown_plugins)
+
+
+def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unheard]:
+    """The extenders of a configuration that would be sent a pod; one that only binds decides nothing."""
+    for index in call_order(config.extenders):
+        extender = config.extenders[index]
+        verbs = {
+            "filterVerb": extender.filter_verb,
+            "prioritizeVerb": extender.prioritize_verb,
+            "preemptVerb": extender.preempt_verb,
+        }
+        where = tuple(field for field, verb in verbs.items() if verb)
+        if where and is_interested(extender, pod):
+            stake = Stake.FIT if extender.filter_verb else Stake.NODE if extender.prioritize_verb else Stake.NOTHING
+            yield Unheard(kind=Kind.EXTENDER, name=without_password(extender.url_prefix), where=where, stake=stake)
 
 
 def open_stake(unheard: Iterable[Unheard]) -> Stake:

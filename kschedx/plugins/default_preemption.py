@@ -26,6 +26,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_POD_GROUP = "pod group for pod not found"
 PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
+NO_CANDIDATE = "no candidate node for preemption"
 WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -67,18 +68,23 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         run = dry_run(self.handle, state, pod, nodes, self.handle.snapshot.disruption_budgets)
         if not run.candidates:
             return PostFilterResult(status=_no_candidate(run), dry_run=run.verdicts)
-        best = tuple(candidate.node for candidate in best_candidates(run.candidates, nodes.pods))
         limit = self._candidate_limit(len(nodes))
+        tried = PostFilterResult(status=SUCCESS, candidates=run.candidates, dry_run=run.verdicts, candidate_limit=limit)
+        candidates, certain = run.candidates, len(run.candidates) <= limit
+        extenders = self.handle.extenders
+        if extenders is not None and extenders.are_asked:
+            preempted = extenders.preempt(pod, candidates, self.handle.nodes)
+            tried = replace(tried, preempted=preempted)
+            if preempted.error:
+                return replace(tried, status=error(f"preemption: {preempted.error}"))
+            candidates = preempted.candidates
+        elif extenders is not None and extenders.have_a_say_in_preemption(pod):
+            certain = False
+        if not candidates:
+            return replace(tried, status=_unschedulable(NO_CANDIDATE))
+        best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods))
         # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
-        certain = len(best) == 1 and len(run.candidates) <= limit
-        return PostFilterResult(
-            status=SUCCESS,
-            candidates=run.candidates,
-            best=best,
-            nominated_node=best[0] if certain else None,
-            dry_run=run.verdicts,
-            candidate_limit=limit,
-        )
+        return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
 
     def _worth_trying(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> NodeTable:
         """The nodes whose rejection evicting pods might lift."""
@@ -97,6 +103,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         left_out = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if release.messages.node_left_out else _NO_STATUS
         codes = np.full(count, left_out, dtype=np.int64)
         codes[nodes.rows] = outcome.codes
+        if outcome.by_extenders is not None:
+            codes[list(outcome.by_extenders.silent)] = left_out
+            for row, status in outcome.by_extenders.statuses.items():
+                codes[row] = status.code
         return codes
 
     def _candidate_limit(self, nodes: int) -> int:

@@ -32,7 +32,7 @@ class ImageLocality(ScorePlugin):
             image = nodes.cluster.images.state(name)
             if image is not None:
                 # an image on few nodes counts less there, lest they attract every pod that wants it
-                spread = len(image.nodes) / len(nodes.cluster.nodes)
+                spread = len(image.nodes) / nodes.cluster.count
                 held[image.nodes] += times * int(float(image.size_bytes) * spread)
         most = MAX_CONTAINER_THRESHOLD * len(self._containers(pod))
         # not `clip`: a pod without containers has its bounds the wrong way round

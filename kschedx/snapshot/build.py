@@ -23,7 +23,7 @@ from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.runtime_class import check_runtime_class
 from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.errors import InputError, Place
-from kschedx.snapshot import events
+from kschedx.snapshot import events, manifests
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.nodes import ClusterNodes
@@ -100,8 +100,10 @@ class _Dicts(Struct, frozen=True):
 class SnapshotBuilder:
     """Collects batches; `finish` checks what only the whole can tell and makes the snapshot."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
+        """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them."""
         self.kinds: Counter[str] = Counter()
+        self._texts: list[bytes] | None = [] if whole else None
         self.headers: list[SnapshotHeader] = []
         """What snapshots among the files say of themselves."""
         self._pods = PodColumns()
@@ -131,6 +133,8 @@ class SnapshotBuilder:
             try:
                 known: list[Any] = page.decode(items)
                 self._add_items(known, page.origin)
+                if page.kind in manifests.KINDS:
+                    self._keep(page.with_kinds())
                 return
             except msgspec.ValidationError:
                 pass  # told below, by the object that it is about
@@ -161,8 +165,13 @@ class SnapshotBuilder:
             raws = batch.decode(_RAWS)
             for index, raw in enumerate(raws):
                 self._add_one(raw, index, origin)
-            return
-        self._add_items(parsed, origin)
+        else:
+            self._add_items(parsed, origin)
+        self._keep(batch)
+
+    def _keep(self, batch: Batch) -> None:
+        if self._texts is not None:
+            self._texts.append(msgspec.json.encode(batch.decode(_RAWS)))
 
     def _add_items(self, items: Sequence[_BulkItem], origin: Origin) -> None:
         pods: list[PodItem] = []
@@ -354,6 +363,7 @@ class SnapshotBuilder:
             storage=Storage.of(self._others),
             failed_scheduling=self._events.of_pending(pods),
             objects={kind.record: tuple(self._others[key]) for key, kind in KINDS.items() if kind.record is not None},
+            manifests=None if self._texts is None else manifests.Manifests(self._texts),
         )
 
 

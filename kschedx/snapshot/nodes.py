@@ -35,12 +35,21 @@ class PodRows(Struct, frozen=True, kw_only=True):
 class ClusterNodes:
     """What is fixed about the nodes of a cluster: objects, labels, taints, capacity, images."""
 
-    def __init__(self, nodes: Sequence[Node], images: NodeImages, scalars: frozenset[str] = frozenset()) -> None:
-        """`images` are those of the same nodes; `scalars` are resource names that pods ask for."""
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        images: NodeImages,
+        scalars: frozenset[str] = frozenset(),
+        answered: Sequence[Node] = (),
+    ) -> None:
+        """`images` are those of the same nodes; `scalars` are resource names that pods ask for. `answered` are nodes
+        of the same names that stand for some of them: rows behind those of the cluster."""
+        count = len(nodes)
+        nodes = [*nodes, *answered] if answered else nodes
         self.nodes = nodes
         self.images = images
         self.names: tuple[str, ...] = tuple(node.metadata.name for node in nodes)
-        self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names)}
+        self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names[:count])}
         self.taints: Column[tuple[Taint, ...]] = Column.of(node.spec.taints for node in nodes)
         self.unschedulable: BoolArray = np.array([node.spec.unschedulable for node in nodes], dtype=np.bool_)
         self.declared_features: Column[tuple[str, ...]] = Column.of(node.status.declared_features for node in nodes)
@@ -78,6 +87,15 @@ class ClusterNodes:
         both.allowed_pods = np.concatenate([self.allowed_pods, made.allowed_pods])
         both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
         return both
+
+    def with_answered(self, answered: Sequence[Node]) -> ClusterNodes:
+        """The same nodes, and in rows behind them others that stand for some of them."""
+        return ClusterNodes(self.nodes, self.images, frozenset(self.resources.names), answered)
+
+    @property
+    def count(self) -> int:
+        """How many nodes the cluster has."""
+        return len(self.index)
 
     @cached_property
     def label_keys(self) -> frozenset[str]:
@@ -181,6 +199,13 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     def label(self, key: str) -> Column[str | None]:
         """(node,) the value of a label, None where a node lacks it."""
         return self.cluster.label(key).take(self.rows)
+
+    @cached_property
+    def home_rows(self) -> IntArray:
+        """(node,) the rows that the nodes have in the cluster: others than `rows` for those that stand for a node."""
+        if not len(self.rows) or int(self.rows.max()) < self.cluster.count:
+            return self.rows
+        return np.array([self.cluster.index[name] for name in self.names], dtype=np.int64)
 
     # --- the pods on them
 

@@ -34,7 +34,7 @@ def where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
     wanted = requirement.matches(
         {NODE_NAME_FIELD: requirement.values[0]}
     )  # In: the names themselves; NotIn: all others
-    return names[nodes.rows] if wanted else ~names[nodes.rows]
+    return names[nodes.home_rows] if wanted else ~names[nodes.home_rows]
 
 
 def where_term(term: CompiledTerm, nodes: NodeTable) -> BoolArray:

@@ -31,6 +31,7 @@ from kschedx.api.types import (
 from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import FailedScheduling
+from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -148,6 +149,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds that no other field holds."""
+    manifests: Manifests | None = None
+    """Pods and nodes as they were read, where somebody asked for them to be kept."""
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
     def of(self, record: type[R]) -> tuple[R, ...]:
@@ -159,7 +162,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         """A snapshot of Kubernetes manifests as dicts. Raises `InputError` where one cannot be read."""
         from kschedx.snapshot.build import SnapshotBuilder  # it builds this class
 
-        builder = SnapshotBuilder()
+        builder = SnapshotBuilder(whole=True)
         builder.add_objects(list(objects))
         return builder.finish()
 
@@ -201,6 +204,11 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         """The cluster with one more node, in the last row."""
         pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
         return replace(self, cluster=self.cluster.with_added(node), pods=pods, _tables={})
+
+    def with_answered_nodes(self, answered: Sequence[Node]) -> Snapshot:
+        """The cluster, and in rows behind its own nodes others that stand for some of them, without pods or images."""
+        pods = replace(self.pods, node_count=self.pods.node_count + len(answered), grouped=None)
+        return replace(self, cluster=self.cluster.with_answered(answered), pods=pods, _tables={})
 
     def with_devices(self, devices: Devices) -> Snapshot:
         return replace(self, devices=devices, _tables=dict(self._tables))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kschedx.errors import ConfigError
 from kschedx.framework.args import NodeResourcesFitArgs
 from kschedx.framework.config import load_profiles
+from kschedx.framework.extended_by import call_order
 from kschedx.releases import resolve
 
 RELEASE = resolve()
@@ -180,7 +181,7 @@ def test_fields_of_the_configuration() -> None:
         RELEASE,
     )
     assert config.parallelism == 4
-    assert [extender.url_prefix for extender in config.extenders] == ["b", "a"]
+    assert [config.extenders[index].url_prefix for index in call_order(config.extenders)] == ["b", "a"]
     assert config.profile_for("all").percentage_of_nodes_to_score == 100
     assert config.profile_for("some").percentage_of_nodes_to_score == config.percentage_of_nodes_to_score == 30
 

@@ -60,7 +60,7 @@ def load_profiles(
         profiles=profiles,
         percentage_of_nodes_to_score=document.percentage_of_nodes_to_score,
         parallelism=document.parallelism,
-        extenders=tuple(sorted(document.extenders, key=lambda extender: extender.ignorable)),
+        extenders=document.extenders,
     )
 
 

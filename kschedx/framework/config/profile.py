@@ -46,7 +46,7 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
     percentage_of_nodes_to_score: int
     parallelism: int
     extenders: tuple[Extender, ...]
-    """In the order in which they are called: those that may fail (`ignorable`) come last."""
+    """As configured; `framework.extended_by` says in which order they are called."""
     without_unknown_plugins: bool = False
     """Whoever asks answers for it that no plugin which kschedx does not have would decide otherwise."""
 

@@ -77,7 +77,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
             matching = pods.per_node(constraint.selector)
             if constraint.topology_key == HOSTNAME:
                 # a node's own pods count whatever the policies say, and every node is a domain, whatever its label
-                size = int(np.count_nonzero(scored))
+                size = int(np.count_nonzero(scored[feasible.rows]))  # an extender can name a node twice
             else:
                 counted = complete & rules.counted(constraint, pod, everything)
                 domain = _domains(constraint.topology_key, everything)

@@ -92,7 +92,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             return SKIP
         binding = state[BINDING]
         provisions_count = self.handle.release.behaviour.provisioned_volumes_are_scored
-        has_bindings = binding is not None and any(binding.bindings(int(row)) for row in nodes.rows)
+        has_bindings = binding is not None and any(binding.bindings(int(row)) for row in nodes.home_rows)
         return SUCCESS if provisions_count or has_bindings else SKIP
 
     @property
@@ -107,7 +107,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         if binding is None or not shape:
             return np.zeros(len(nodes), dtype=np.int64)
         with_provisions = self.handle.release.behaviour.provisioned_volumes_are_scored
-        scores = (score(binding, int(row), shape, with_provisions=with_provisions) for row in nodes.rows)
+        scores = (score(binding, int(row), shape, with_provisions=with_provisions) for row in nodes.home_rows)
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
     def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:

@@ -13,6 +13,7 @@ from kschedx.explain.diagnosis import NodeDetail
 from kschedx.findings import (
     ClaimFinding,
     DeviceFinding,
+    ExtenderFinding,
     Finding,
     NodeFinding,
     PluginFinding,
@@ -23,7 +24,7 @@ from kschedx.findings import (
     VolumeFinding,
 )
 from kschedx.render.wording import Reason, Words
-from kschedx.render.words import claims, devices, node, pod, resources, text, topology, volumes
+from kschedx.render.words import claims, devices, extenders, node, pod, resources, text, topology, volumes
 
 REASONS: Mapping[str, Reason] = (
     pod.REASONS
@@ -33,6 +34,7 @@ REASONS: Mapping[str, Reason] = (
     | claims.REASONS
     | volumes.REASONS
     | devices.REASONS
+    | extenders.REASONS
     | text.REASONS
 )
 """Id to what `kschedx reason` says of it, in the order in which it lists them."""
@@ -61,6 +63,8 @@ def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
         return volumes.describe(finding)
     if isinstance(finding, DeviceFinding):
         return devices.describe(finding)
+    if isinstance(finding, ExtenderFinding):
+        return extenders.describe(finding)
     if isinstance(finding, PluginFinding | PluginMessage):
         return text.describe(finding)
     assert_never(finding)

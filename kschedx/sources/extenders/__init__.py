@@ -1,0 +1,1 @@
+"""Requests to scheduler extenders, and recordings of what they answered."""
