@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import diff_profiles, doctor, kubectl, mcp, plugins, profiles, reason, shells, snapshot, why
+from kschedx.cli import (
+    diff_profiles,
+    doctor,
+    fleet,
+    kubectl,
+    mcp,
+    plugins,
+    profiles,
+    reason,
+    shells,
+    snapshot,
+    why,
+)
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
 from kschedx.errors import InputError, KschedxError, UndecidableError
@@ -33,6 +45,7 @@ for _name, _module, _command in (
     ("doctor", doctor, doctor.doctor),
     ("reason", reason, reason.reason),
     ("plugins", plugins, plugins.plugins),
+    ("fleet", fleet, fleet.fleet),
     ("mcp", mcp, mcp.mcp),
     ("completion", shells, shells.completion),
 ):
@@ -41,6 +54,7 @@ for _name, _module, _command in (
         help=_module.HELP,
         short_help=_module.SUMMARY,
         no_args_is_help=_name in ("why", "snapshot", "completion"),
+        context_settings={"allow_interspersed_args": _name != "fleet"},  # what follows its question belongs to that
         cls=Command,
     )(_command)
 app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)

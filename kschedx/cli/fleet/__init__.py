@@ -1,0 +1,105 @@
+"""`kschedx fleet`: one question over many clusters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kschedx.cli.output import Format, Report, option, write
+
+HELP = """One question over many clusters, each in a process of its own with a time limit.
+
+QUESTION is a command line of kschedx without its cluster: why --all-pending, why -l LABELS, doctor, diff-profiles A B
+--all. A cluster that cannot be reached is a row, not an end. With --out every answer is a line of JSON as soon as it is
+there, and a second run asks only those again that had none.
+
+\b
+Examples:
+  kschedx fleet --all-contexts why --all-pending
+  kschedx fleet --snapshots dumps/ --out night.jsonl doctor
+  kschedx fleet -s fleet.list -o html diff-profiles default binpack --all > page.html
+
+Exit codes: 0 nothing amiss, 1 something in a cluster, 2 usage or input error, 3 a cluster without an answer.
+"""
+SUMMARY = "One question over many clusters."
+
+QUESTIONS = ("why", "doctor", "diff-profiles")
+
+
+def fleet(
+    question: Annotated[list[str], typer.Argument(metavar="QUESTION...", show_default=False)],
+    snapshot: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--snapshot",
+            "-s",
+            metavar="PATH",
+            help="A snapshot, or a file .list with a path or context:NAME on each line. Repeatable.",
+        ),
+    ] = None,
+    snapshots: Annotated[
+        list[str] | None,
+        typer.Option("--snapshots", metavar="FOLDER", help="Every file and folder in it is a snapshot. Repeatable."),
+    ] = None,
+    context: Annotated[
+        list[str] | None, typer.Option("--context", metavar="NAME", help="A context of the kubeconfig. Repeatable.")
+    ] = None,
+    all_contexts: Annotated[bool, typer.Option("--all-contexts", help="Every context of the kubeconfig.")] = False,
+    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="As kubectl's.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, metavar="N", help="Clusters at a time.")] = 2,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="For each cluster.")] = 300,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="A line of JSON for each cluster; resumed if it is there."),
+    ] = None,
+    parquet: Annotated[
+        str | None, typer.Option("--parquet", metavar="FILE", help="The same as a table. Needs the extra parquet.")
+    ] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN),
+            text="json and yaml every document; html and markdown one page that sums up.",
+        ),
+    ] = None,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.cli.fleet import summary
+    from kschedx.cli.fleet.asking import Row, ask, results, resumed
+    from kschedx.cli.fleet.clusters import members
+    from kschedx.cli.parallel import Progress
+    from kschedx.errors import InputError, nearest
+
+    if question[0] not in QUESTIONS:
+        hint = nearest(question[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
+        raise InputError(f'"{question[0]}" is no question for many clusters', hint=hint)
+    found = members(
+        snapshots=snapshot or (),
+        folders=snapshots or (),
+        contexts=context or (),
+        all_contexts=all_contexts,
+        kubeconfig=kubeconfig,
+    )
+    done = resumed(out, question)
+    progress = Progress(len(found), "clusters")
+    with results(out) as keep:
+
+        def see(row: Row) -> None:
+            keep(row)
+            progress.advance()
+
+        rows = ask(found, question, jobs=jobs, limit=limit, done=done, see=see)
+    progress.end()
+    if parquet is not None:
+        summary.write_parquet(rows, parquet)
+
+    def screen(_: bool) -> None:
+        from kschedx.render import terminal
+
+        console = terminal.console()
+        terminal.write(summary.screen(rows, console.width), console)
+
+    report = Report(screen=screen, document=lambda: summary.document(rows), page=lambda: summary.page(rows))
+    write(report, output)
+    return summary.exit_code(rows)

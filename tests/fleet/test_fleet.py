@@ -1,0 +1,104 @@
+"""One question over many clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from tests.cli.manifests import BIG_POD, NODE, POD, write
+from tests.command import kschedx
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    write(folder, NODE, POD, name="a.yaml")
+    write(folder, NODE, BIG_POD, name="b.yaml")
+    (folder / "c.yaml").write_text("kind: Nothing\n")
+    return folder
+
+
+def test_a_cluster_that_cannot_be_read_is_a_row(fleet: Path) -> None:
+    ran = kschedx("fleet", "--snapshots", fleet, "-o", "json", "why", "--all-pending")
+    rows = json.loads(ran.out)["clusters"]
+    assert [(Path(row["cluster"]).name, row["exitCode"]) for row in rows] == [
+        ("a.yaml", 0),
+        ("b.yaml", 1),
+        ("c.yaml", 2),
+    ]
+    assert ran.code == 3
+    assert rows[0]["document"]["items"][0]["outcome"] == "Scheduled"
+    assert rows[2]["summary"].startswith("error: ")
+
+
+def test_the_screen_has_those_that_need_somebody_first(fleet: Path) -> None:
+    ran = kschedx("fleet", "--snapshots", fleet, "why", "--all-pending")
+    marks = [line[0] for line in ran.out.splitlines() if line[:1] in "✓✗?" and line[:1]]
+    assert marks == ["?", "✗", "✓"]
+    assert ran.out.startswith("3 clusters: 1 with something amiss, 1 without an answer\n")
+
+
+def test_a_second_run_asks_only_those_without_an_answer(fleet: Path, tmp_path: Path) -> None:
+    out = tmp_path / "night.jsonl"
+    question = ("--snapshots", fleet, "--out", out, "why", "--all-pending")
+    assert kschedx("fleet", *question).code == 3
+    assert len(out.read_text().splitlines()) == 3
+    write(fleet, NODE, POD, name="c.yaml")
+    (fleet / "a.yaml").write_text("kind: Nothing\n")  # is not asked again
+    assert kschedx("fleet", *question).code == 1
+    assert [Path(json.loads(line)["cluster"]).name for line in out.read_text().splitlines()[3:]] == ["c.yaml"]
+    # another question is another answer
+    assert kschedx("fleet", *question[:-1], "-l", "app=web").code != 1
+
+
+def test_a_time_limit_ends_one_cluster_alone(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kschedx.cli.captured import Worker
+
+    asked = Worker.ask
+    monkeypatch.setattr(
+        Worker, "ask", lambda self, words, limit: asked(self, words, 0.001 if "a.yaml" in str(words) else limit)
+    )
+    ran = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
+    rows = json.loads(ran.out)["clusters"]
+    assert rows[0]["summary"] == "error: no answer within 0.001 s"
+    assert rows[1]["exitCode"] == 1
+
+
+def test_lists_name_snapshots_and_contexts(fleet: Path, tmp_path: Path) -> None:
+    (tmp_path / "all.list").write_text(f"# all\n{fleet / 'a.yaml'}\n\ncontext:prod\n")
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
+    ran = kschedx("fleet", "-s", tmp_path / "all.list", "--kubeconfig", kubeconfig, "-o", "json", "doctor")
+    rows = json.loads(ran.out)["clusters"]
+    assert [row["cluster"] for row in rows] == [str(fleet / "a.yaml"), "prod"]
+    assert 'context "prod"' in rows[1]["errors"]
+
+
+def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
+    path = tmp_path / "night.parquet"
+    ran = kschedx("fleet", "--snapshots", fleet, "--parquet", path, "-o", "markdown", "doctor")
+    table = pyarrow.parquet.read_table(path)
+    assert table.column("exitCode").to_pylist() == [1, 1, 1]
+    assert json.loads(table.column("document")[0].as_py())["kind"] == "Diagnosis"
+    assert "| cluster | exit code | answer |" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("why",), "name the clusters: --snapshot, --snapshots, --context or --all-contexts"),
+        (("-s", "nowhere.yaml", "why"), "nowhere.yaml: no such file or folder"),
+        (("--snapshots", "README.md", "why"), "README.md: no such folder"),
+        (("-s", "README.md", "whyy"), '"whyy" is no question for many clusters (did you mean "why"?)'),
+        (("-s", "README.md", "--out", "README.md", "doctor"), "no row of kschedx fleet"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(arguments: tuple[str, ...], told: str) -> None:
+    ran = kschedx("fleet", *arguments)
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
