@@ -36,6 +36,9 @@ class Place(Struct, frozen=True, kw_only=True):
 class InputError(KschedxError):
     """Input that cannot be used: exit code 2. The message names the place, what was found and what is allowed."""
 
+    others: tuple[InputError, ...] = ()
+    """What else is wrong with the same input; a line each."""
+
     def __init__(self, message: str, *, place: Place | None = None, hint: str = "") -> None:
         self.message = message
         self.place = place or Place()
@@ -52,7 +55,9 @@ class InputError(KschedxError):
             object=mine.object or place.object,
             field=join_fields(place.field, mine.field),
         )
-        return type(self)(self.message, place=merged, hint=self.hint)
+        error = type(self)(self.message, place=merged, hint=self.hint)
+        error.others = tuple(other.at(place) for other in self.others)
+        return error
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if str(self.place) else self.message

@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "findings": {"api"},
     "cel": {"api"},
     "sources": {"api"},
+    "apiserver": {"api"},
     "snapshot": {"api", "findings"},
     "framework": {"api", "findings", "snapshot", "releases"},
     "plugins": {"api", "cel", "findings", "snapshot", "framework", "releases"},
@@ -42,7 +43,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
     "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"asking", "loading", "sources"},
-    "cli": CORE | {"asking", "doctor", "export", "loading", "releases", "schedulers", "sources", "render", TOP},
+    "cli": CORE
+    | {"apiserver", "asking", "doctor", "export", "loading", "releases", "schedulers", "sources", "render", TOP},
     "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
     "asking": {"framework", "sources"},
     "__main__": {"cli"},

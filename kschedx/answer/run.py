@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.subject import Subject, admitted, stored
 from kschedx.api.types import Pod
 from kschedx.explain.as_if_new import as_if_new
+from kschedx.explain.claim_templates import NOTE as CLAIMS
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
@@ -16,6 +19,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
+
+FIRST = "firstAttempt"
+"""The fact of a note: what kube-scheduler says before the claims are made."""
 
 
 def explain_pod(
@@ -55,6 +61,10 @@ def explain(subject: Subject, setup: Setup) -> Explanation:
 
     Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
     """
+    notes = subject.notes
+    if subject.first is not None:
+        before = explain(subject.first, setup).message
+        notes = tuple(replace(one, facts={**one.facts, FIRST: before}) if one.id == CLAIMS else one for one in notes)
     profile = setup.profile_of(subject.pod)
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = as_if_new(scheduler.snapshot, subject.pod)
@@ -62,4 +72,4 @@ def explain(subject: Subject, setup: Setup) -> Explanation:
         scheduler = scheduler.on(snapshot)
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
-    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
+    return Explanation(cycle, scheduler, (*setup.notes, *notes))

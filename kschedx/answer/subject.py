@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kschedx.api.types import Pod
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
-from kschedx.explain.claim_templates import with_claims_of_templates
+from kschedx.explain.claim_templates import with_claims_of_templates, with_ephemeral_claims, with_made
 from kschedx.explain.notes import Note
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.snapshot import Snapshot
@@ -26,6 +26,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """What the API server and the controllers do before kube-scheduler sees the pod."""
     is_new: bool = False
     """It comes from a manifest."""
+    first: Subject | None = None
+    """As it is before controllers make claims for the pod, where they do."""
 
 
 def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
@@ -39,8 +41,17 @@ def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
     return Subject(snapshot=snapshot, pod=snapshot.pods[row])
 
 
-def admitted(snapshot: Snapshot, manifest: Mapping[str, object], setup: Setup, *, title: str = "") -> Subject:
+def admitted(
+    snapshot: Snapshot,
+    manifest: Mapping[str, object],
+    setup: Setup,
+    *,
+    title: str = "",
+    made: Sequence[Mapping[str, object]] = (),
+) -> Subject:
     """A pod's manifest as the API server would store it; `title` is what errors call it.
+
+    `made` is what the pod's controller makes before the pod, unless it is there already.
 
     Raises `InputError` where it would refuse the pod, and `UndecidableError` where it reads what the snapshot lacks.
     """
@@ -50,12 +61,22 @@ def admitted(snapshot: Snapshot, manifest: Mapping[str, object], setup: Setup, *
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
     pod, notes = found.pod, admission_notes(snapshot, found, plugins)
-    if pod.key not in snapshot.pods.rows:
-        snapshot, pod, made = with_claims_of_templates(snapshot, pod)
-        notes += made
     if snapshot.manifests is not None:
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
-    return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
+    if pod.key in snapshot.pods.rows:
+        return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
+    snapshot, of_controller = with_made(snapshot, made)
+    first = Subject(snapshot=snapshot, pod=pod)
+    snapshot, pod, of_volumes = with_ephemeral_claims(snapshot, pod, manifest)
+    snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod)
+    later = (*of_volumes, *of_devices)
+    return Subject(
+        snapshot=snapshot,
+        pod=pod,
+        notes=(*notes, *of_controller, *later),
+        is_new=True,
+        first=first if later else None,
+    )
 
 
 def _title(manifest: Mapping[str, object]) -> str:

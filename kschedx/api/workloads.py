@@ -10,13 +10,23 @@ import copy
 from collections.abc import Mapping
 from typing import cast
 
+from msgspec import Struct
+
 from kschedx.api.kinds import KINDS
+from kschedx.api.quantity import parse_quantity
 from kschedx.errors import InputError, Place
 
 Manifest = dict[str, object]
 
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 """Kinds that make pods from a template."""
+
+TEMPLATE_HASH = "pod-template-hash"
+"""The label by which the pods of one template of a Deployment are told from those of another."""
+EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
+"""Maps of a template in which a key that is no longer written was taken away."""
+ALWAYS_STORED = "dnsPolicy"
+"""What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
 REVISION = "deployment.kubernetes.io/revision"
 """A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
@@ -39,19 +49,36 @@ _DAEMON_TOLERATIONS = (
 )
 
 
-def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Manifest:
-    """The manifest of the next pod of a workload.
+NEW_HASH = "new"
+"""A `pod-template-hash` that no pod has: real ones have no vowels."""
 
-    `replica_set` is the newest ReplicaSet of a Deployment, where it is known: its pods carry its hash and it owns them.
-    Raises `InputError` where there is no template.
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What the controllers make of a workload."""
+
+    pod: Manifest
+    others: tuple[Manifest, ...] = ()
+    """Made before the pod, if they are not there yet: its claims, and a new ReplicaSet."""
+
+
+def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Manifest:
+    """The manifest of the next pod of a workload: `made_of(...).pod`."""
+    return made_of(workload, replica_set=replica_set).pod
+
+
+def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Made:
+    """The next pod of a workload, with what is made for it.
+
+    `replica_set` is the one that has a Deployment's template, where there is one: its pods carry its hash and it owns
+    them. Raises `InputError` where there is no template.
     """
     kind = str(workload.get("kind", ""))
     metadata = _map(workload, "metadata")
     name = str(metadata.get("name") or "")
     template: Mapping[str, object] = workload
-    if kind not in MAKING_PODS:
+    path = KINDS[kind].template if kind in MAKING_PODS else ()
+    if not path:
         raise InputError(f'"{kind}" makes no pods', hint=f"those that do: {', '.join(MAKING_PODS)}")
-    path = KINDS[kind].template
     for part in path:
         template = _map(template, part)
     if not template:
@@ -61,6 +88,8 @@ def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[st
     labels = dict(_map(template, "metadata", "labels"))
     spec: Manifest = copy.deepcopy(dict(_map(template, "spec")))
     owner: Mapping[str, object] = workload
+    others: list[Manifest] = []
+    pod_metadata["name"] = f"{name}-new"
     match kind:
         case "StatefulSet":
             pod_name = f"{name}-{_map(workload, 'spec', 'ordinals').get('start') or 0}"
@@ -68,18 +97,21 @@ def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[st
                 "statefulset.kubernetes.io/pod-name": pod_name,
                 "apps.kubernetes.io/pod-index": pod_name.rpartition("-")[2],
             }
-            _add_claims(spec, workload, pod_name)
+            others += _claims(workload, pod_name)
+            _add_claims(spec, others, workload)
             pod_metadata["name"] = pod_name
         case "Deployment":
-            if replica_set is not None:
+            if replica_set is None:
+                owner = _new_replica_set(workload, labels)
+                others.append(dict(owner))
+            else:
                 owner = replica_set
-                labels = dict(_map(replica_set, "spec", "template", "metadata", "labels")) | labels
-            pod_metadata["name"] = f"{_map(owner, 'metadata').get('name') or name}-new"
+                pod_metadata["name"] = f"{_map(owner, 'metadata').get('name')}-new"
+            labels = dict(_map(owner, "spec", "template", "metadata", "labels")) | labels
         case "DaemonSet":
             _add_daemon_tolerations(spec)
-            pod_metadata["name"] = f"{name}-new"
         case _:
-            pod_metadata["name"] = f"{name}-new"
+            pass
     pod_metadata["namespace"] = metadata.get("namespace") or "default"
     if labels:
         pod_metadata["labels"] = labels
@@ -92,12 +124,19 @@ def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[st
             "controller": True,
         }
     ]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+    pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+    return Made(pod=pod, others=tuple(others))
 
 
-def newest_replica_set(deployment: Mapping[str, object], replica_sets: list[Manifest]) -> Manifest | None:
-    """Of the ReplicaSets that a Deployment owns, the one of the highest revision."""
+def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Manifest]) -> Manifest | None:
+    """Of the ReplicaSets that a Deployment owns, the newest that has its template; None where none has.
+
+    A manifest has a stored template if that says all that is written, as `kubectl apply` leaves alone what a manifest
+    does not speak of. Labels have to be the same, but for the hash. Upstream: FindNewReplicaSet in
+    pkg/controller/deployment/util.
+    """
     name = _map(deployment, "metadata").get("name")
+    template = _map(deployment, "spec", "template")
 
     def revision(replica_set: Manifest) -> int:
         text = str(_map(replica_set, "metadata", "annotations").get(REVISION) or "0")
@@ -110,7 +149,62 @@ def newest_replica_set(deployment: Mapping[str, object], replica_sets: list[Mani
             for owner in owners
         )
 
-    return max(filter(is_owned, replica_sets), key=revision, default=None)
+    owned = sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
+    return next((one for one in owned if _has_template(one, template)), None)
+
+
+def _has_template(replica_set: Manifest, template: Mapping[str, object]) -> bool:
+    stored = _map(replica_set, "spec", "template")
+    labels = {key: value for key, value in _map(stored, "metadata", "labels").items() if key != TEMPLATE_HASH}
+    is_cut = ALWAYS_STORED not in _map(stored, "spec")
+    return labels == dict(_map(template, "metadata", "labels")) and _says(
+        _map(stored, "spec"), _map(template, "spec"), is_cut=is_cut
+    )
+
+
+def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
+    """What is written is in what is stored, as far as that was kept; amounts may be written in another way."""
+    if isinstance(written, dict):
+        there = stored if isinstance(stored, dict) else {}
+        if key in EXACT_MAPS and set(there) != set(written):
+            return False
+        return all(_says(there.get(name), value, name, is_cut=is_cut) for name, value in written.items())
+    if isinstance(written, list):
+        theirs = stored if isinstance(stored, list) else []
+        if is_cut and not theirs:
+            return True
+        return len(theirs) == len(written) and all(
+            _says(one, other, is_cut=is_cut) for one, other in zip(theirs, written, strict=True)
+        )
+    if stored is None:
+        return is_cut or written in (None, "", 0, False)
+    if isinstance(stored, str | int | float) and isinstance(written, str | int | float) and stored != written:
+        return _amount(stored) is not None and _amount(stored) == _amount(written)
+    return stored == written
+
+
+def _amount(value: str | float) -> object:
+    try:
+        return parse_quantity(str(value))
+    except InputError:
+        return None
+
+
+def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> Manifest:
+    """What the Deployment's controller makes for a template that is new."""
+    metadata = _map(deployment, "metadata")
+    hashed = {TEMPLATE_HASH: NEW_HASH}
+    selector = dict(_map(deployment, "spec", "selector"))
+    selector["matchLabels"] = {**_map(selector, "matchLabels"), **hashed}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{metadata.get('name') or ''}-{NEW_HASH}",
+            "namespace": metadata.get("namespace") or "default",
+        },
+        "spec": {"selector": selector, "template": {"metadata": {"labels": {**labels, **hashed}}}},
+    }
 
 
 def _map(value: Mapping[str, object], *path: str) -> Mapping[str, object]:
@@ -121,21 +215,40 @@ def _map(value: Mapping[str, object], *path: str) -> Mapping[str, object]:
     return value
 
 
-def _add_claims(spec: Manifest, workload: Mapping[str, object], pod_name: str) -> None:
-    """A volume for each volumeClaimTemplate, in place of the template's own of that name."""
+def _claims(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
+    """The claims that a StatefulSet's controller makes from its templates (getPersistentVolumeClaims)."""
     templates = _map(workload, "spec").get("volumeClaimTemplates")
-    claims = (
-        [str(_map(t, "metadata").get("name", "")) for t in templates or () if isinstance(t, dict)]
-        if isinstance(templates, list)
-        else []
-    )
+    found: list[Manifest] = []
+    for template in templates if isinstance(templates, list) else ():
+        if not isinstance(template, dict):
+            continue
+        metadata = _map(template, "metadata")
+        labels = {**_map(metadata, "labels"), **_map(workload, "spec", "selector", "matchLabels")}
+        named = {
+            "name": f"{metadata.get('name') or ''}-{pod_name}",
+            "namespace": _map(workload, "metadata").get("namespace") or "default",
+            "labels": labels,
+            "annotations": dict(_map(metadata, "annotations")),
+        }
+        spec = copy.deepcopy(dict(_map(template, "spec")))
+        found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named, "spec": spec})
+    return found
+
+
+def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
+    """A volume for each volumeClaimTemplate, in place of the template's own of that name."""
+    templates = cast("list[Mapping[str, object]]", _map(workload, "spec").get("volumeClaimTemplates") or [])
+    names = [str(_map(one, "metadata").get("name") or "") for one in templates if isinstance(one, dict)]
     existing = spec.get("volumes")
     volumes = (
-        [v for v in existing if not (isinstance(v, dict) and v.get("name") in claims)]
+        [v for v in existing if not (isinstance(v, dict) and v.get("name") in names)]
         if isinstance(existing, list)
         else []
     )
-    volumes += [{"name": c, "persistentVolumeClaim": {"claimName": f"{c}-{pod_name}"}} for c in claims]
+    volumes += [
+        {"name": name, "persistentVolumeClaim": {"claimName": _map(claim, "metadata").get("name")}}
+        for name, claim in zip(names, claims, strict=True)
+    ]
     if volumes:
         spec["volumes"] = volumes
 

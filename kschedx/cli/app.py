@@ -91,7 +91,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except UndecidableError as error:
         return _fail(str(error), ExitCode.UNDECIDED)
     except InputError as error:
-        return _fail(str(error), ExitCode.USAGE)
+        for one in (error, *error.others):
+            _fail(str(one), ExitCode.USAGE)
+        return ExitCode.USAGE
     except KschedxError as error:
         return _fail(str(error), ExitCode.USAGE)
     except typer.Exit as done:

@@ -14,6 +14,8 @@ from kschedx.cli.question import Part, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod
+    from kschedx.cli.connection import Reached
+    from kschedx.cli.manifests import Manifests, Written
     from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Change
     from kschedx.explain.setup import Setup
@@ -78,6 +80,8 @@ def diff_profiles(
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.api.label_query import parse_label_query
+    from kschedx.cli.manifests import Manifests
+    from kschedx.cli.target import is_file
     from kschedx.errors import InputError
     from kschedx.explain.profile_changes import changes
     from kschedx.explain.two_setups import Pair
@@ -94,16 +98,17 @@ def diff_profiles(
             raise InputError("--pod is about one pod, and --all, --all-pending and -l about many", hint="leave one out")
         target = pod
     named = _named(profiles, kube_version)
+    manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
     before, after = _setups(named, question.gates, reached.snapshot if reached else None)
     found = changes(before, after)
     if reached is None:
         write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
-    pair = Pair(reached.snapshot, before, after)
     if target:
-        pods = _pods(pair, target, question.namespace, reached.namespace)
+        pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
         return _one(pair, found, pods, output, in_detail=pod is not None)
+    pair = Pair(reached.snapshot, before, after)
     rows, left_out = pair.choose(
         namespace=question.namespace,
         labels=None if selector is None else parse_label_query(selector),
@@ -203,18 +208,33 @@ def _one(
     return ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE
 
 
-def _pods(pair: Pair, target: str, namespace: str | None, default_namespace: str) -> tuple[Pod, Pod]:
-    """The pod on both sides; a manifest is admitted by the API server of each release."""
+def _pods(
+    before: Setup, after: Setup, reached: Reached, target: str, namespace: str | None, manifests: Manifests | None
+) -> tuple[Pair, tuple[Pod, Pod]]:
+    """The pod on both sides, in its cluster; a manifest is admitted by the API server of each release."""
     from kschedx.api.types import Pod
     from kschedx.cli.target import find_target
-    from kschedx.errors import ConfigError, Place
+    from kschedx.errors import ConfigError, InputError, Place
+    from kschedx.explain.two_setups import Pair
 
-    snapshot = pair.snapshot
-    found = find_target(snapshot, target, namespace, default_namespace=default_namespace)
+    snapshot = reached.snapshot
+    found: Pod | Written
+    if manifests is None:
+        found = find_target(snapshot, target, namespace, default_namespace=reached.namespace)
+    else:
+        manifests.placed(namespace, reached.namespace)
+        snapshot = manifests.applied(snapshot)
+        found, *others = manifests.pods(reached.snapshot, snapshot)
+        if others:
+            text = f"holds {len(others) + 1} pods and workloads, and two configurations are compared on one"
+            raise InputError(text, place=Place(source=target))
     if isinstance(found, Pod):
         first = second = found
     else:
-        first, second = (found.admitted(snapshot, setup).pod for setup in (pair.before, pair.after))
+        subjects = [found.admitted(snapshot, setup) for setup in (before, after)]
+        first, second = (subject.pod for subject in subjects)
+        snapshot = subjects[-1].snapshot
+    pair = Pair(snapshot, before, after)
     if not pair.knows(second.spec.scheduler_name):
         known = sorted(pair.before.scheduler_names | pair.after.scheduler_names)
         raise ConfigError(
@@ -222,7 +242,7 @@ def _pods(pair: Pair, target: str, namespace: str | None, default_namespace: str
             place=Place(object=f"Pod {second.key}", field="spec.schedulerName"),
             hint=f"they have {', '.join(known)}",
         )
-    return first, second
+    return pair, (first, second)
 
 
 def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | None) -> Summary:

@@ -11,7 +11,7 @@ from kschedx.api.defaulting import default_pod
 from kschedx.api.quantity import parse_quantity
 from kschedx.api.types import Pod
 from kschedx.cli.connection import Connection, connect
-from kschedx.cli.target import Manifest
+from kschedx.cli.manifests import Manifest
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.explain.notes import Note
 

@@ -1,56 +1,39 @@
-"""What the user wants explained: a manifest, a pod of the snapshot, or the pod that a workload would make."""
+"""What of the cluster somebody asks about, by its name: a pod, or a workload for the pod that it would make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
-from kschedx.answer.subject import Subject, admitted
 from kschedx.api.types import Pod
-from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, newest_replica_set, pod_from_workload
-from kschedx.errors import InputError, Place, nearest
+from kschedx.api.workloads import SHORT_NAMES
+from kschedx.cli.manifests import Manifest, Written, written_from
+from kschedx.errors import InputError, nearest
 from kschedx.explain.missing import refuse
-from kschedx.explain.setup import Setup
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Snapshot
 
-Manifest = dict[str, object]
-
-POD_KINDS = ("Pod", *MAKING_PODS)
+NODE_NAMES = ("node", "nodes", "no")
+"""What kubectl calls a node."""
 
 
-class Written(Struct, frozen=True, kw_only=True):
-    """A pod that is not in the cluster: its manifest, or the one that a workload's template makes."""
-
-    manifest: Manifest
-    title: str = ""
-    """What errors call it, where that is not the pod: the workload of the file."""
-    place: Place = Place()
-    """Of the file that it is from."""
-
-    def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
-        """As the API server would store it, or `manifest` in its place. Raises `InputError` with the place."""
-        try:
-            return admitted(snapshot, manifest or self.manifest, setup, title=self.title)
-        except InputError as error:
-            raise error.at(self.place) from None
+def is_file(target: str) -> bool:
+    """Whether manifests are meant: what exists, what looks like a file, and standard input."""
+    return target == "-" or Path(target).exists() or target.endswith((".yaml", ".yml", ".json"))
 
 
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | Written:
-    """The pod to explain, from `pod/NAME`, `deploy/NAME`, a file, `-`, or the bare name of a pod.
+    """What the cluster has under `pod/NAME`, `deploy/NAME`, or the bare name of a pod.
 
     Raises `InputError` for what does not exist, with the nearest name.
     """
     kind = referred_kind(target)
     if kind is not None:
         return _named(snapshot, kind, target.partition("/")[2], namespace or default_namespace)
-    if target != "-" and not Path(target).exists() and not target.endswith((".yaml", ".yml", ".json")):
-        return _by_bare_name(snapshot, target, namespace or default_namespace)
-    return _from_file(snapshot, target, namespace, default_namespace)
+    return _by_bare_name(snapshot, target, namespace or default_namespace)
 
 
 def referred_kind(target: str) -> str | None:
@@ -65,6 +48,8 @@ def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Wr
     if kind == "Pod":
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
+            row = _only_one_of(snapshot, name, namespace)
+        if row is None:
             raise InputError(
                 f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
             )
@@ -78,7 +63,22 @@ def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Wr
         hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
         raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint)
     workload: Manifest = msgspec.json.decode(manifest)
-    return Written(manifest=_pod_of(snapshot, workload))
+    return written_from(snapshot, workload)
+
+
+def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
+    """The row of the one pod whose name goes on after `name-`, as those of workloads do. `InputError` for several."""
+    pods = snapshot.pods
+    rows = [
+        row
+        for row, other in enumerate(pods.names)
+        if other.startswith(f"{name}-") and pods.namespaces[row] == namespace
+    ]
+    waiting = [row for row in rows if row in pods.pending]
+    if len(rows) < 2 or len(waiting) == 1:
+        return next(iter(waiting or rows), None)
+    listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
+    raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that begin so', hint=listed)
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
@@ -104,77 +104,14 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
     row = snapshot.pods.rows.get(key)
+    if row is None:
+        row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return snapshot.pods[row]
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
     if slash and not hint and SHORT_NAMES.get(space.lower()) is None:
         hint = nearest(space.lower(), SHORT_NAMES) or hint
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
-
-
-def _from_file(snapshot: Snapshot, path: str, namespace: str | None, default_namespace: str) -> Written:
-    from kschedx.sources.text import load_documents
-
-    documents = load_documents(path)
-    found = [(document, place) for document, place in documents if document.get("kind") in POD_KINDS]
-    if not found:
-        kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
-        raise InputError(f"holds no pod and nothing that makes one, but {kinds}", place=Place(source=path))
-    if len(found) > 1:
-        names = ", ".join(_reference(document) for document, _ in found[:3]) + (", …" if len(found) > 3 else "")
-        raise InputError(
-            f"holds {len(found)} pods and workloads",
-            place=Place(source=path),
-            hint=f"name one of {names} and give the file with --snapshot",
-        )
-    document, place = found[0]
-    metadata = document.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
-        raise InputError("expected an object", place=place).at(Place(field="metadata"))
-    own = metadata.get("namespace")
-    if namespace and own and own != namespace:
-        raise InputError(
-            f'the namespace "{own}" does not match the namespace of the request: "{namespace}"', place=place
-        )
-    if not own:
-        metadata["namespace"] = namespace or default_namespace
-    title = _title(document)
-    try:
-        manifest = _pod_of(snapshot, document)
-    except InputError as error:
-        raise error.at(Place(object=title)).at(place) from None
-    return Written(manifest=manifest, title=title, place=place)
-
-
-def _pod_of(snapshot: Snapshot, document: Manifest) -> Manifest:
-    if document.get("kind") == "Pod":
-        return document
-    metadata = document.get("metadata")
-    namespace = (metadata.get("namespace") if isinstance(metadata, dict) else None) or "default"
-    replica_set = None
-    if document.get("kind") == "Deployment":
-        if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
-            refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {_title(document)}")
-        replica_sets: list[Manifest] = [
-            msgspec.json.decode(raw)
-            for (kind, space, _), raw in snapshot.workloads.items()
-            if kind == "ReplicaSet" and space == namespace
-        ]
-        replica_set = newest_replica_set(document, replica_sets)
-    return pod_from_workload(document, replica_set=replica_set)
-
-
-def _name(document: Mapping[str, object]) -> str:
-    metadata = document.get("metadata")
-    return str(metadata.get("name") or metadata.get("generateName") or "") if isinstance(metadata, dict) else ""
-
-
-def _reference(document: Mapping[str, object]) -> str:
-    return f"{str(document.get('kind')).lower()}/{_name(document)}"
-
-
-def _title(document: Mapping[str, object]) -> str:
-    return f"{document.get('kind')} {_name(document)}"
 
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:

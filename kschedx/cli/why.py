@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,18 +19,18 @@ if TYPE_CHECKING:
     from kschedx.answer.subject import Subject
     from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
-    from kschedx.cli.target import Written
+    from kschedx.cli.manifests import Written
     from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
-TARGET is a manifest (a file, or - for standard input), a pod of the snapshot (pod/NAME, or just NAME), or a workload
-whose template makes the pod (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ...). A pod that runs already is explained as if
-it were scheduled now.
+TARGET is a pod (pod/NAME, pod NAME, or just NAME), a workload whose template makes the pod (deploy/NAME, sts/NAME,
+ds/NAME, job/NAME, ...), or manifests: a file, a folder, or - for standard input. What is in the files counts as if it
+were applied. A pod that runs already is explained as if it were scheduled now.
 
-Without TARGET, --all-pending or -l asks for many pods: equal reasons are told together, in the order of the queue.
+Several pods and workloads, --all-pending or -l are told by what keeps them out, the largest group first.
 
 With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
 
@@ -36,6 +38,7 @@ With --watch, what changes is printed below, until the pod has a node (0) or is 
 Examples:
   kschedx why pod/web-0 -n shop                  # a pod that waits
   kschedx why deploy.yaml                        # before it is applied
+  helm template shop ./chart | kschedx why -     # everything that a chart makes
   kschedx why --all-pending                      # every pod that waits, by reason
   kschedx why pod/web-0 -s cluster.json.gz       # in a cluster that was saved
 
@@ -47,7 +50,10 @@ SUMMARY = "Why a pod is put on a node, or nowhere."
 class Wanted(Struct, frozen=True, kw_only=True):
     """What the command line asks for, beside the cluster and its scheduler."""
 
-    target: str | None = None
+    names: list[str] = []
+    """Of what the cluster has, or will have with `files` applied."""
+    files: list[str] = []
+    """Manifests. Without `names` everything in them is asked about."""
     all_pending: bool = False
     selector: str | None = None
     all_namespaces: bool = False
@@ -56,6 +62,21 @@ class Wanted(Struct, frozen=True, kw_only=True):
     output: Format | None = None
     dry_run: str | None = None
     watch: bool = False
+
+    @classmethod
+    def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
+        """Names and files; `pod web-0` in two words is `pod/web-0`."""
+        from kschedx.api.workloads import SHORT_NAMES
+        from kschedx.cli.target import NODE_NAMES, is_file
+
+        match arguments:
+            case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
+                if not is_file(kind) and not is_file(name):
+                    return [f"{kind}/{name}"], files
+        return [one for one in arguments if not is_file(one)], [
+            *files,
+            *(one for one in arguments if is_file(one)),
+        ]
 
     @property
     def is_many(self) -> bool:
@@ -68,9 +89,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
             other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
             raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
-        if self.is_many == (self.target is not None):
-            raise InputError("name one TARGET, or ask for many with --all-pending or -l")
-        if "-" in question.snapshot and self.target == "-":
+        if self.is_many == bool(self.names or self.files):
+            raise InputError("name a TARGET or a file with -f, or ask for many with --all-pending or -l")
+        if "-" in question.snapshot and "-" in self.files:
             raise InputError("standard input cannot be both the target and the snapshot")
         if self.nodes not in (None, "all"):
             raise InputError(f'--nodes: found "{self.nodes}", allowed is "all"', hint="--node NAME shows one")
@@ -83,7 +104,17 @@ class Wanted(Struct, frozen=True, kw_only=True):
 @asks(*DECIDES)
 def why(
     target: Annotated[
-        str | None, typer.Argument(metavar="[TARGET]", show_default=False, autocompletion=completion.targets)
+        list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.targets)
+    ] = None,
+    filename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Manifests as if applied: a file, a folder, or - for standard input. Without TARGET, everything in "
+            "them is asked about. Repeatable.",
+        ),
     ] = None,
     all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
     selector: Annotated[
@@ -122,8 +153,13 @@ def why(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.manifests import Manifests
+    from kschedx.cli.target import find_target
+
+    names, files = Wanted.targets(target or [], filename or [])
     wanted = Wanted(
-        target=target,
+        names=names,
+        files=files,
         all_pending=all_pending,
         selector=selector,
         all_namespaces=all_namespaces,
@@ -134,33 +170,93 @@ def why(
         watch=watch,
     )
     wanted.check(question)
+    manifests = Manifests.read(files) if files else None
     reached = question.read_to_decide()
-    setup = question.setup(reached.snapshot)
-    if target is None:
+    snapshot = reached.snapshot
+    if manifests is not None:
+        manifests.placed(question.namespace, reached.namespace)
+        snapshot = manifests.applied(snapshot)
+    setup = question.setup(snapshot)
+    if wanted.is_many:
         return _many(question, wanted, reached, setup)
-    return _one(question, wanted, reached, setup, interval)
+    found: list[Pod | Written]
+    if manifests is not None and not names:
+        found = [*manifests.pods(reached.snapshot, snapshot)]
+    else:
+        found = []
+        for name in names:
+            of_files = manifests.named(name, reached.snapshot, snapshot) if manifests is not None else []
+            found += of_files or [find_target(snapshot, name, question.namespace, default_namespace=reached.namespace)]
+    if len(found) > 1:
+        return _several(question, wanted, snapshot, setup, found)
+    return _one(question, wanted, snapshot, setup, found[0], interval)
 
 
-def _one(question: Question, wanted: Wanted, reached: Reached, setup: Setup, interval: int) -> int:
+def _one(
+    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, found: Pod | Written, interval: int
+) -> int:
     """One pod's story, and what becomes of it where it is watched."""
     from kschedx.answer.run import explain
     from kschedx.api.types import Pod
-    from kschedx.cli.target import find_target, node_names
-    from kschedx.errors import ConfigError, InputError, Place
+    from kschedx.cli.target import node_names
+    from kschedx.errors import ConfigError, InputError
 
-    target = wanted.target or ""
-    found = find_target(reached.snapshot, target, question.namespace, default_namespace=reached.namespace)
-    shown = node_names(reached.snapshot, wanted.node)
+    shown = node_names(snapshot, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
-        raise InputError(f'--watch: "{target}" is no pod of the cluster', hint="name one: pod/NAME")
+        asked = (wanted.names or wanted.files)[0]
+        raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
     try:
-        explanation = explain(_subject(question, reached.snapshot, setup, found, wanted), setup)
+        explanation = explain(_subject(question, snapshot, setup, found, wanted), setup)
     except ConfigError as error:
-        raise (error.at(Place(source=target)) if error.place.object else error) from None
+        if isinstance(found, Pod) or found.document is None or not error.place.object:
+            raise
+        raise found.document.fault(error, below=found.template) from None
     write(_report(explanation, shown, all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
     return exit_code_of(explanation.outcome)
+
+
+def _several(
+    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, found: Sequence[Pod | Written]
+) -> int:
+    """Every pod of some manifests, by what keeps them out."""
+    from kschedx.answer.run import explain
+    from kschedx.api.types import Pod
+    from kschedx.cli.manifests import Written
+    from kschedx.cli.why_many import Asked, Item
+    from kschedx.errors import InputError
+    from kschedx.explain.many import owner_of
+
+    if wanted.watch or wanted.dry_run:
+        raise InputError(f"{'--watch' if wanted.watch else '--dry-run=server'} is about one pod, and there are several")
+    items = []
+    for one in found:
+        subject = _subject(question, snapshot, setup, one, wanted)
+        pod = subject.pod
+        owner = one.title if isinstance(one, Written) and one.workload else owner_of(snapshot, pod)
+        items.append(
+            Item(
+                pod=pod.key,
+                owner=owner,
+                priority=pod.spec.priority or 0,
+                command=_command(pod.metadata.namespace, owner, pod.metadata.name, wanted.files),
+                explain=partial(explain, subject, setup),
+            )
+        )
+    asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
+    write(asked.report(), wanted.output)
+    return asked.exit_code
+
+
+def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
+    """What tells one pod's whole story."""
+    from kschedx.api.workloads import SHORT_NAMES
+
+    kind, _, of = owner.partition(" ")
+    short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
+    target = f"{short}/{of}" if files and short else f"pod/{name}"
+    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {file}" for file in files)
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
@@ -220,8 +316,8 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
     from kschedx.answer.subject import stored
     from kschedx.api.label_query import parse_label_query
     from kschedx.cli import connection
-    from kschedx.cli.why_many import Asked
-    from kschedx.explain.many import rows_in_queue_order
+    from kschedx.cli.why_many import Asked, Item
+    from kschedx.explain.many import owner_of, rows_in_queue_order
 
     snapshot, namespace = reached.snapshot, question.namespace
     is_everywhere = wanted.all_namespaces or (namespace is None and wanted.all_pending)
@@ -232,6 +328,18 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
         pending=wanted.all_pending,
     )
     connection.tell_missing(snapshot)
-    asked = Asked(snapshot, rows, lambda pod: explain(stored(snapshot, pod), setup))
+
+    def item(row: int) -> Item:
+        pod = snapshot.pods[row]
+        owner = owner_of(snapshot, pod)
+        return Item(
+            pod=pod.key,
+            owner=owner,
+            priority=int(snapshot.pods.priorities[row]),
+            command=_command(pod.metadata.namespace, owner, pod.metadata.name),
+            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup),
+        )
+
+    asked = Asked([item(row) for row in rows])
     write(asked.report(), wanted.output)
     return asked.exit_code

@@ -1,38 +1,53 @@
-"""`kschedx why` for many pods: a row for each reason, in the order of the queue."""
+"""`kschedx why` for many pods: a block for each cause, the largest first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kschedx.answer.explanation import Explanation
-from kschedx.api.types import Pod
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
 from kschedx.errors import ConfigError, UndecidableError
-from kschedx.explain.many import Answer
+from kschedx.explain.many import Answer, Group, cause_of, decisive
 from kschedx.framework.cycle import Outcome
-from kschedx.snapshot.snapshot import Snapshot
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One of the pods that were asked for."""
+
+    pod: str
+    """`namespace/name`."""
+    owner: str
+    """What makes it: `Deployment web`."""
+    priority: int
+    command: str
+    """What tells its whole story."""
+    explain: Callable[[], Explanation]
 
 
 class Asked:
     """The pods that were asked for, explained with the same settings."""
 
-    def __init__(self, snapshot: Snapshot, rows: Sequence[int], explain: Callable[[Pod], Explanation]) -> None:
-        self.snapshot = snapshot
-        self.rows = rows
-        self._explain = explain
+    def __init__(self, items: Sequence[Item], *, competing: bool = False) -> None:
+        self._items = items
+        self._competing = competing
+        """They are new, and would take room from each other."""
 
-    def look(self, row: int) -> tuple[Answer, Explanation | None]:
+    def look(self, index: int) -> tuple[Answer, Explanation | None]:
         """One pod in short, and its whole story; what cannot be decided is an answer too."""
         from kschedx.render.unheard import could_reject
+        from kschedx.render.words import headline
 
-        pods = self.snapshot.pods
-        key, priority = pods.key(row), int(pods.priorities[row])
+        item = self._items[index]
+        undecided = Answer(pod=item.pod, owner=item.owner, priority=item.priority, outcome=None, command=item.command)
         try:
-            found = self._explain(pods[row])
+            found = item.explain()
         except (UndecidableError, ConfigError) as error:
-            return Answer(pod=key, priority=priority, outcome=None, message=str(error)), None
+            return replace(undecided, message=str(error)), None
         match found.outcome:
             case Outcome.GATED:
                 message = ""
@@ -40,28 +55,38 @@ class Asked:
                 message = could_reject(found.cycle.unheard)
             case _:
                 message = found.message
-        answer = Answer(pod=key, priority=priority, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
+        answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
+        if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            headlines = tuple(dict.fromkeys(headline(one) for one in decisive(found.cycle)))
+            answer = replace(answer, cause=cause_of(found.cycle), headlines=headlines)
         return answer, found
 
-    def answer(self, row: int) -> Answer:
-        return self.look(row)[0]
+    def answer(self, index: int) -> Answer:
+        return self.look(index)[0]
 
     @cached_property
     def answers(self) -> list[Answer]:
-        """In the order of the rows, shared between processes where there are many."""
-        from kschedx.cli.parallel import processors, results
+        """In the order of the queue, shared between processes where there are many."""
+        from kschedx.cli.parallel import Progress, processors, results
 
-        if not self.rows:
+        if not self._items:
             return []
-        first = self.answer(self.rows[0])  # what all pods share is worked out once, before processes are forked
-        return [first, *results(self.answer, list(self.rows[1:]), processors())]
+        progress = Progress(len(self._items), "pods")
+        found = [self.answer(0)]  # what all pods share is worked out once, before processes are forked
+        try:
+            for one in results(self.answer, range(1, len(self._items)), processors()):
+                progress.advance()
+                found.append(one)
+        finally:
+            progress.end()
+        return found
 
     def document(self) -> dict[str, object]:
         """Every Explanation as one document, with the pods that cannot be decided."""
         answers: list[Answer] = []
         items: list[object] = []
         undecided: list[object] = []
-        for answer, found in map(self.look, self.rows):
+        for answer, found in map(self.look, range(len(self._items))):
             answers.append(answer)
             if found is None:
                 undecided.append({"pod": answer.pod, "reason": answer.message})
@@ -70,11 +95,20 @@ class Asked:
         self.answers = answers
         return {"apiVersion": "kschedx/v1", "kind": "ExplanationList", "items": items, "undecided": undecided}
 
+    def fix_of(self, group: Group) -> str:
+        """The first fix for the first pod of a group, with its certainty; empty where none is known."""
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            return ""
+        index = next(index for index, item in enumerate(self._items) if item.pod == group.first.pod)
+        _, found = self.look(index)
+        fixes = found.fixes if found is not None else ()
+        return f"{fixes[0].title} ({fixes[0].certainty.value})" if fixes else ""
+
     def report(self) -> Report:
         def screen(wide: bool) -> None:
             from kschedx.render.many import print_many
 
-            print_many(self.answers, wide=wide)
+            print_many(self.answers, self.fix_of, wide=wide, competing=self._competing)
 
         def names() -> list[str]:
             return [

@@ -1,19 +1,78 @@
-"""The ResourceClaims that kube-controller-manager makes for a new pod from its templates.
+"""What kube-controller-manager makes for a new pod: claims of devices and of volumes, from templates.
 
 A manifest that is not in the cluster yet has none; kube-scheduler would see it once they are there.
-Upstream: pkg/controller/resourceclaim.
+Upstream: pkg/controller/resourceclaim, pkg/controller/volume/ephemeral, pkg/controller/statefulset.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import msgspec
 from msgspec.structs import replace
 
+from kschedx.api.decode import decode
 from kschedx.api.devices import ResourceClaim
+from kschedx.api.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
 from kschedx.api.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.explain.notes import Note
+from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
 NOTE = "claims-from-templates"
+NEW_UID = "new"
+"""Of a pod that has claims of its own, which name it."""
+
+
+def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
+    """The cluster with what a pod's controller makes before the pod, and its claims as a note.
+
+    Of a StatefulSet that is there already, nothing is known of claims that were not listed.
+    """
+    claims = [one for one in manifests if one.get("kind") == "PersistentVolumeClaim"]
+    others = [one for one in manifests if one.get("kind") != "PersistentVolumeClaim"]
+    named = {f"{_of(one, 'namespace')}/{_of(one, 'name')}": one for one in claims}
+    new = {key: one for key, one in named.items() if key not in snapshot.storage.claims}
+    if others or new:
+        snapshot = with_applied(snapshot, [*others, *new.values()])
+    if not new:
+        return snapshot, ()
+    text = f"judged with what its controller makes for it: claim {', '.join(new)}"
+    return snapshot, (Note(id=NOTE, text=text, facts={"claims": list(new)}),)
+
+
+def _of(manifest: Mapping[str, object], field: str) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get(field) or "") if isinstance(metadata, dict) else ""
+
+
+def with_ephemeral_claims(
+    snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object]
+) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
+    """The cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and a note."""
+    spec = manifest.get("spec")
+    volumes = spec.get("volumes") if isinstance(spec, dict) else None
+    made: dict[str, PersistentVolumeClaim] = {}
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=NEW_UID, controller=True)
+    classes = default_class(snapshot.storage.classes.values())
+    for volume in volumes if isinstance(volumes, list) else ():
+        ephemeral = volume.get("ephemeral")
+        template = ephemeral.get("volumeClaimTemplate") if isinstance(ephemeral, dict) else None
+        if not isinstance(template, dict):
+            continue
+        name = f"{pod.metadata.name}-{volume.get('name')}"
+        claim = decode(msgspec.json.encode({"spec": template.get("spec") or {}}), PersistentVolumeClaim)
+        metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,))
+        claim = replace(claim, metadata=metadata)
+        check_quantities(claim)
+        if claim.key not in snapshot.storage.claims:
+            made[claim.key] = with_default_class(claim, classes)
+    if not made:
+        return snapshot, pod, ()
+    text = f"judged with what kube-controller-manager makes for its ephemeral volumes: claim {', '.join(made)}"
+    note = Note(id=NOTE, text=text, facts={"claims": list(made)})
+    owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
+    return snapshot.with_claims(made), owning, (note,)
 
 
 def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod, tuple[Note, ...]]:

@@ -6,14 +6,25 @@ subtracted, since kube-scheduler may be told to leave it, or pick another node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
 from kschedx.api.selectors import Selector
-from kschedx.framework.cycle import Outcome
+from kschedx.api.types import Pod
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.findings import Finding, InsufficientResource
+from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.snapshot.snapshot import Snapshot
+
+_SHARED = frozenset({
+    "cause", "device_class", "driver", "effect", "ephemeral", "gates", "group", "key", "max_skew", "missing",
+    "operator", "port", "protocol", "provisioner", "requirements", "resource", "selector", "shortages", "source",
+    "storage_class", "template", "terms", "text", "topology_key", "value", "values",
+})  # fmt: skip
+"""Facts of findings that pods may share: what is asked for, not whose it is nor how much there is."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -21,6 +32,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     pod: str
     """`namespace/name`."""
+    owner: str = ""
+    """What makes the pod: `Deployment web`; empty where nothing does."""
     priority: int
     outcome: Outcome | None
     """None where kschedx cannot decide."""
@@ -28,16 +41,26 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Those among which kube-scheduler picks."""
     message: str = ""
     """kube-scheduler's text, or what kschedx would need to decide."""
+    cause: Hashable = ()
+    """What pods must have in common to be told of together."""
+    headlines: tuple[str, ...] = ()
+    """What is wrong in words, one for each kind of rejection, the nearest first."""
+    command: str = ""
+    """What tells the whole story."""
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """Pods with the same answer, in the order of the queue."""
+    """Pods with the same cause, in the order of the queue."""
 
     answers: tuple[Answer, ...]
 
     @property
     def first(self) -> Answer:
         return self.answers[0]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return tuple(sorted({answer.pod.partition("/")[0] for answer in self.answers}))
 
 
 def rows_in_queue_order(
@@ -61,11 +84,13 @@ def rows_in_queue_order(
 
 
 def groups(answers: Iterable[Answer]) -> tuple[Group, ...]:
-    """Equal reasons together, in the order of their first pods; pods that fit somewhere are one group."""
-    found: dict[tuple[object, str], list[Answer]] = {}
+    """Pods with the same cause together, the largest group first; those that fit somewhere are one, at the end."""
+    found: dict[tuple[object, object], list[Answer]] = {}
     for answer in answers:
-        found.setdefault((answer.outcome, answer.message), []).append(answer)
-    return tuple(Group(answers=tuple(group)) for group in found.values())
+        cause = () if answer.outcome is Outcome.SCHEDULED else (answer.cause, answer.cause == () and answer.message)
+        found.setdefault((answer.outcome, cause), []).append(answer)
+    made = [Group(answers=tuple(group)) for group in found.values()]
+    return tuple(sorted(made, key=lambda group: (group.first.outcome is Outcome.SCHEDULED, -len(group.answers))))
 
 
 def counts(answers: Iterable[Answer]) -> Mapping[Outcome | None, int]:
@@ -74,3 +99,68 @@ def counts(answers: Iterable[Answer]) -> Mapping[Outcome | None, int]:
     for answer in answers:
         found[answer.outcome] = found.get(answer.outcome, 0) + 1
     return found
+
+
+def decisive(cycle: Cycle) -> tuple[Finding, ...]:
+    """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes."""
+    diagnosis = Diagnosis(cycle)
+    stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
+    return stops or tuple(finding for group in diagnosis.groups for finding in group.exemplar.findings)
+
+
+def cause_of(cycle: Cycle) -> Hashable:
+    """What a pod shares with others that are kept out by the same thing: reasons, with the facts that can be shared."""
+    diagnosis = Diagnosis(cycle)
+    stops = frozenset(_shared(finding) for stop in diagnosis.stops for finding in stop.status.findings)
+    if diagnosis.stops:
+        return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)
+    return frozenset(frozenset(_shared(finding) for finding in group.exemplar.findings) for group in diagnosis.groups)
+
+
+def _shared(finding: Finding) -> Hashable:
+    never = (finding.requested > finding.allocatable,) if isinstance(finding, InsufficientResource) else ()
+    return (finding.reason, *never, *_facts(finding))
+
+
+def _facts(facts: Struct) -> Iterator[Hashable]:
+    for name in facts.__struct_fields__:
+        value = getattr(facts, name)
+        if name in _SHARED or (name == "claim" and isinstance(value, Struct)):
+            yield name, _plain(value)
+
+
+def _plain(value: object) -> Hashable:
+    if isinstance(value, Struct):
+        return tuple(_facts(value))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
+
+
+class _Owner(Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+class _OwnedMetadata(Struct, rename="camel"):
+    owner_references: tuple[_Owner, ...] | None = None
+
+
+class _Owned(Struct):
+    metadata: _OwnedMetadata
+
+
+def owner_of(snapshot: Snapshot, pod: Pod) -> str:
+    """What makes the pod, as people name it: the Deployment, not its ReplicaSet. Empty where nothing does."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind == "Node":
+        return ""
+    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    if owner.kind in ("ReplicaSet", "Job") and raw is not None:
+        try:
+            above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references or ()
+        except msgspec.DecodeError:
+            above = ()
+        for one in above:
+            if one.controller:
+                return f"{one.kind} {one.name}"
+    return f"{owner.kind} {owner.name}"

@@ -1,8 +1,9 @@
-"""The screen of `kschedx why --all-pending`: a row for each group of pods with the same answer."""
+"""The screen of `kschedx why` for many pods: a block for each cause, the largest first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from rich.text import Text
@@ -17,27 +18,40 @@ MOST_LINES = 40
 SHOWN = 3
 
 
-def print_many(answers: Sequence[Answer], *, wide: bool = False) -> None:
+def print_many(
+    answers: Sequence[Answer], fix_of: Callable[[Group], str], *, wide: bool = False, competing: bool = False
+) -> None:
+    """`fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come."""
     out = terminal.console()
-    terminal.write(many(answers, width=out.width, wide=wide), out)
+    terminal.write(many(answers, fix_of, width=out.width, wide=wide, competing=competing), out)
 
 
-def many(answers: Sequence[Answer], *, width: int, wide: bool = False) -> list[Text]:
+def many(
+    answers: Sequence[Answer],
+    fix_of: Callable[[Group], str],
+    *,
+    width: int,
+    wide: bool = False,
+    competing: bool = False,
+) -> list[Text]:
     """At most 40 lines, unless `wide`, which names every pod."""
     if not answers:
-        return [line(("no such pod", BOLD))]
+        return [line(("no pod is waiting for a node, or has these labels", BOLD))]
     found = groups(answers)
     lines = paragraph(_sentence(answers), width, style=BOLD)
     left = len(found)
     for group in found:
-        block = [BLANK, *_block(group, width, wide=wide)]
+        block = [BLANK, *_block(group, fix_of, width, wide=wide)]
         if not wide and len(lines) + len(block) > MOST_LINES - 3:
             break
         lines += block
         left -= 1
     if left:
         lines += [BLANK, line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM))]
-    return [*lines, BLANK, line(("one pod's whole story: kschedx why pod/NAME -n NAMESPACE", DIM))]
+    if competing and sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1:
+        text = "each was looked at alone: what one would take from the others is not counted"
+        lines += [BLANK, *paragraph(text, width, style=DIM)]
+    return lines
 
 
 def _sentence(answers: Sequence[Answer]) -> str:
@@ -59,33 +73,60 @@ def _sentence(answers: Sequence[Answer]) -> str:
     return f"{count(len(answers), 'pod')}: {', '.join(parts)}"
 
 
-def _block(group: Group, width: int, *, wide: bool) -> list[Text]:
+def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bool) -> list[Text]:
     first = group.first
     good = first.outcome is Outcome.SCHEDULED
     mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome is Outcome.UNDECIDED else ("✗ ", BAD)
-    names = [
-        f"{answer.pod} (priority {answer.priority:,})" if answer.priority else answer.pod for answer in group.answers
-    ]
-    if good:
-        names = [f"{name} → {listed(answer.nodes, 2)}" for name, answer in zip(names, group.answers, strict=True)]
-    shown = len(names) if wide else SHOWN
-    lines: list[Text] = []
     title = _title(first)
-    if len(names) > 1 or good:
-        colon = "" if first.outcome in (Outcome.SCHEDULED, Outcome.GATED) else ":"
-        title = f"{count(len(names), 'pod')}{colon} {title}"
-    lines += paragraph(title, width, first=mark, style=style)
-    for name in names[:shown]:
-        lines += paragraph(name, width, first="  ")
-    if len(names) > shown:
-        lines.append(line((f"  {len(names) - shown:,} more", DIM)))
+    number = len(group.answers)
+    if number > 1:
+        title = f"{count(number, 'pod')}: {title}"
+    lines = paragraph(title, width, first=mark, style=style)
+    lines += _members(group, width, wide=wide)
+    if first.headlines and first.message:
+        lines += paragraph(first.message, width, first="  event  ", style=DIM)
+    fix = "" if good else fix_of(group)
+    if fix:
+        lines += paragraph(fix, width, first="  fix    ")
+    if first.command and not good:
+        lines.append(line(("  story  ", DIM), (first.command, DIM)))  # in one line, to be copied
     return lines
+
+
+def _members(group: Group, width: int, *, wide: bool) -> list[Text]:
+    """Whose pods they are, or with `wide`, and where they go, each by its name."""
+    good = group.first.outcome is Outcome.SCHEDULED
+    owners = Counter(map(_owned, group.answers)).most_common()
+    names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
+    if wide or good:
+        names = [_named(answer) for answer in group.answers]
+    shown = len(names) if wide else SHOWN
+    lines = [text for name in names[:shown] for text in paragraph(name, width, first="  ")]
+    if len(names) > shown:
+        spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
+        lines.append(line((f"  {len(names) - shown:,} more{spaces}", DIM)))
+    return lines
+
+
+def _owned(answer: Answer) -> str:
+    """`shop/web (Deployment)`, or the pod's own name."""
+    kind, _, name = answer.owner.partition(" ")
+    return f"{answer.pod.partition('/')[0]}/{name} ({kind})" if kind else _named(answer)
+
+
+def _named(answer: Answer) -> str:
+    priority = f" (priority {answer.priority:,})" if answer.priority else ""
+    nodes = f" → {listed(answer.nodes, 2)}" if answer.nodes else ""
+    return f"{answer.pod}{priority}{nodes}"
 
 
 def _title(answer: Answer) -> str:
     match answer.outcome:
         case Outcome.SCHEDULED:
             return "can be scheduled"
+        case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
+            more = f", and {len(answer.headlines) - SHOWN} more" if len(answer.headlines) > SHOWN else ""
+            return " · ".join(answer.headlines[:SHOWN]) + more
         case Outcome.GATED:
             return "held back by scheduling gates"
         case Outcome.UNSCHEDULABLE | Outcome.ERROR | Outcome.UNDECIDED | None:

@@ -13,7 +13,7 @@ from kschedx.answer.subject import admitted
 from kschedx.api.kinds import KINDS
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import OwnerReference, Pod
-from kschedx.api.workloads import MAKING_PODS, newest_replica_set, pod_from_workload
+from kschedx.api.workloads import MAKING_PODS, current_replica_set, pod_from_workload
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.pods import PodTable
@@ -162,7 +162,7 @@ def _replica_set(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | 
         for (kind, space, _), raw in snapshot.workloads.items()
         if kind == "ReplicaSet" and space == namespace
     ]
-    return newest_replica_set(manifest, every)
+    return current_replica_set(manifest, every)
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:

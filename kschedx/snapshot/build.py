@@ -337,7 +337,7 @@ class SnapshotBuilder:
 
     def finish(self, source: str = "") -> Snapshot:
         """The snapshot of everything that was added. Raises `InputError` for an unknown PriorityClass."""
-        classes = {c.metadata.name: default_priority_class(c) for c in self._others["PriorityClass"]}
+        classes = _priority_classes(self._others)
         index = {node.metadata.name: row for row, node in enumerate(self._nodes)}
         pods = self._pods.table(index, classes)
         if len(pods):
@@ -346,25 +346,36 @@ class SnapshotBuilder:
             source=Source(text=source, kinds=dict(self.kinds)).with_header(merged(self.headers)),
             cluster=ClusterNodes(self._nodes, self._images),
             pods=pods,
-            namespaces={n.metadata.name: default_namespace(n).metadata.labels for n in self._others["Namespace"]},
-            namespace_annotations={n.metadata.name: _read_by_admission(n) for n in self._others["Namespace"]},
-            limit_ranges=_by_namespace(self._others["LimitRange"]),
-            runtime_classes={c.metadata.name: c for c in self._others["RuntimeClass"]},
-            services=self._others["Service"],
-            replication_controllers=self._others["ReplicationController"],
-            replica_sets=self._others["ReplicaSet"],
-            stateful_sets=self._others["StatefulSet"],
-            disruption_budgets=self._others["PodDisruptionBudget"],
-            priority_classes=classes,
-            pod_groups={f"{g.metadata.namespace}/{g.metadata.name}": g for g in self._others["PodGroup"]},
             workloads=self._workloads,
             config_maps=self._config_maps,
-            devices=Devices.of(self._others),
-            storage=Storage.of(self._others),
             failed_scheduling=self._events.of_pending(pods),
-            objects={kind.record: tuple(self._others[key]) for key, kind in KINDS.items() if kind.record is not None},
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
+            **of_objects(self._others),
         )
+
+
+def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The fields of a snapshot that are made of objects other than nodes and pods: those of each kind, by its key."""
+    return {
+        "namespaces": {n.metadata.name: default_namespace(n).metadata.labels for n in others["Namespace"]},
+        "namespace_annotations": {n.metadata.name: _read_by_admission(n) for n in others["Namespace"]},
+        "limit_ranges": _by_namespace(others["LimitRange"]),
+        "runtime_classes": {c.metadata.name: c for c in others["RuntimeClass"]},
+        "services": others["Service"],
+        "replication_controllers": others["ReplicationController"],
+        "replica_sets": others["ReplicaSet"],
+        "stateful_sets": others["StatefulSet"],
+        "disruption_budgets": others["PodDisruptionBudget"],
+        "priority_classes": _priority_classes(others),
+        "pod_groups": {f"{g.metadata.namespace}/{g.metadata.name}": g for g in others["PodGroup"]},
+        "devices": Devices.of(others),
+        "storage": Storage.of(others),
+        "objects": {kind.record: tuple(others[key]) for key, kind in KINDS.items() if kind.record is not None},
+    }
+
+
+def _priority_classes(others: Mapping[str, Sequence[Any]]) -> dict[str, types.PriorityClass]:
+    return {c.metadata.name: default_priority_class(c) for c in others["PriorityClass"]}
 
 
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:

@@ -48,6 +48,11 @@ def read(path: str, see: See = ignore, refuse: Refuse = raise_it) -> Iterator[Ba
         yield from _checked(_file(Path(path), see, refuse), path)
 
 
+def read_stream(file: BinaryIO, source: str) -> Iterator[Batch]:
+    """The same of an open file, which errors call `source`."""
+    yield from _checked(_input(file, source, None, ignore, raise_it), source)
+
+
 def _open_stdin() -> BinaryIO:
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input is closed", place=Place(source=STDIN))

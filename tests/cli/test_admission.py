@@ -37,7 +37,7 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
     write(tmp_path, changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"}), name="pod.yaml")
     line = refused(tmp_path, "pod.yaml", NODE, LIMITS)
     assert line.startswith("error: pod.yaml")
-    assert line.endswith(f"Pod web-0: {TOO_MUCH} (LimitRange shop/bounds)")
+    assert line.endswith(f"Pod shop/web-0: {TOO_MUCH} (LimitRange shop/bounds)")
 
 
 def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kschedx import loading
 from tests.builders import Manifest, pod
-from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
+from tests.cli.manifests import NODE, POD, changed, configuration, write
 from tests.command import Ran, kschedx
 
 CPU = "spec.containers.0.resources.requests.cpu"
@@ -88,12 +88,12 @@ OBJECTS = [
     ),
     Bad(
         "a bad quantity of the pod to explain",
-        ("pod.yaml", "Pod web-0", ": spec.containers[0].resources.requests[cpu]", "1 core"),
+        ("pod.yaml", "Pod shop/web-0", ": spec.containers[0].resources.requests[cpu]", "1 core"),
         pod=(changed(POD, CPU, "1 core"),),
     ),
     Bad(
         "a selector that the API server refuses",
-        ("pod.yaml", "Pod web-0", "labelSelector.matchExpressions[0].operator", '"in"'),
+        ("pod.yaml", "Pod shop/web-0", "labelSelector.matchExpressions[0].operator", '"in"'),
         pod=(changed(POD, "spec.affinity", BAD_SELECTOR),),
     ),
     Bad(
@@ -180,7 +180,6 @@ TARGETS = [
         ("why", "pod.yaml", "-s", "cluster.yaml", "-n", "web"),
     ),
     Bad("a file without a pod", ("cluster.yaml", "no pod", "Node"), ("why", "cluster.yaml", "-s", "cluster.yaml")),
-    Bad("a file with two pods", ("pod.yaml", "2 pods", "pod/web-0"), pod=(POD, small_pod("web-1"))),
     Bad(
         "an unknown node",
         ('"node-1"', 'did you mean "node-01"?'),

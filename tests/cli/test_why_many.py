@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_equal_reasons_are_told_together_in_the_order_of_the_queue(cluster: str) -> None:
+def test_one_cause_is_told_once_and_its_pods_in_the_order_of_the_queue(cluster: str) -> None:
     ran = kschedx("why", "--all-pending", "-s", cluster)
 
     assert ran.code == 1
@@ -82,7 +82,10 @@ def test_all_that_were_asked_for_fit(cluster: str) -> None:
 def test_one_target_or_many(cluster: str) -> None:
     ran = kschedx("why", "pod/fits", "--all-pending", "-s", cluster)
 
-    assert (ran.code, ran.err) == (2, "error: name one TARGET, or ask for many with --all-pending or -l\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "error: name a TARGET or a file with -f, or ask for many with --all-pending or -l\n",
+    )
 
 
 def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.run import explain_pod
-from kschedx.cli.target import Written, find_target
+from kschedx.cli.manifests import Manifests
 from kschedx.errors import InputError
 from kschedx.loading import load
 from kschedx.render.screen import MOST_LINES, why
@@ -39,8 +39,9 @@ def story(path: Path) -> Explanation:
     configuration = path.parent / "scheduler.yaml"
     config = yaml.safe_load(configuration.read_text(encoding="utf-8")) if configuration.exists() else None
     cluster = load([str(next(path.parent.glob("cluster*")))])
-    found = find_target(cluster, str(path), None)
-    assert isinstance(found, Written)
+    manifests = Manifests.read([str(path)])
+    manifests.placed(None, "default")
+    (found,) = manifests.pods(cluster, cluster)
     return explain_pod(cluster, found.manifest, config=config)
 
 

@@ -1,0 +1,47 @@
+"""What an API server refuses about a workload itself, not about the pods of its template.
+
+Upstream: ValidateDeploymentSpec, ValidateStatefulSetSpec, ValidateDaemonSetSpec in pkg/apis/apps/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kschedx.api.decode import decode
+from kschedx.api.selectors import LabelSelector, compile_selector
+from kschedx.errors import InputError, Place
+
+SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+
+
+def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
+    """For a workload of apps/v1, whose selector has to be there and to select its own pods."""
+    if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
+        return
+    spec = _map(manifest.get("spec"))
+    written = spec.get("selector")
+    if not _map(spec.get("template")):
+        return
+    if not isinstance(written, Mapping):
+        yield InputError("a selector is required", place=Place(field="spec.selector"))
+        return
+
+    selector = decode(msgspec.json.encode(written), LabelSelector)
+    labels = {
+        str(key): str(value)
+        for key, value in _map(_map(_map(spec.get("template")).get("metadata")).get("labels")).items()
+    }
+    if not selector.match_labels and not selector.match_expressions:
+        yield InputError("an empty selector is not allowed", place=Place(field="spec.selector"))
+    elif not compile_selector(selector).matches(labels):
+        shown = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
+        yield InputError(
+            f"`selector` does not match template `labels` (the labels are {shown})",
+            place=Place(field="spec.template.metadata.labels" if labels else "spec.selector"),
+        )
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,281 @@
+"""The manifests that somebody asks about: what in them makes pods, and what counts for those as if it were applied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.answer.subject import Subject, admitted
+from kschedx.api.foreign_workloads import foreign_pods, is_foreign, kind_and_group
+from kschedx.api.kinds import kind_of, refuse_unknown
+from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, Made, current_replica_set, made_of
+from kschedx.apiserver.strict import faults
+from kschedx.apiserver.workload_validation import validate_workload
+from kschedx.errors import InputError, Place
+from kschedx.explain.missing import refuse
+from kschedx.explain.notes import Note
+from kschedx.explain.setup import Setup
+from kschedx.snapshot.applied import with_applied
+from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.sources.written import Document, read_written
+
+Manifest = dict[str, object]
+
+FOREIGN = "foreign-workload"
+OLD_VERSION = "old-api-version"
+APPLIED = "applied-together"
+
+_FORMER_GROUP = ("extensions", frozenset({"Deployment", "DaemonSet", "ReplicaSet"}), "apps")
+_NOT_SERVED: Mapping[str, str] = {
+    "extensions/v1beta1": "1.16",
+    "apps/v1beta1": "1.16",
+    "apps/v1beta2": "1.16",
+    "batch/v1beta1": "1.25",
+}
+"""Versions of Kubernetes' own workloads that no API server serves any more, and since when."""
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """A pod that is not in the cluster: its manifest, or the one that a workload's template makes."""
+
+    manifest: Manifest
+    title: str = ""
+    """What errors call it, where that is not the pod: the workload of the file."""
+    workload: Manifest | None = None
+    """What makes the pod."""
+    made: tuple[Manifest, ...] = ()
+    """What its controller makes before the pod."""
+    document: Document | None = None
+    """The file's, where it is from one."""
+    template: str = ""
+    """Where in the document the pod's template is."""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def is_daemon(self) -> bool:
+        return self.workload is not None and kind_and_group(self.workload) == ("DaemonSet", "apps")
+
+    def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
+        """As the API server would store it, or `manifest` in its place. Raises `InputError` with the place."""
+        try:
+            found = admitted(snapshot, manifest or self.manifest, setup, title=self.title, made=self.made)
+        except InputError as error:
+            raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
+        return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
+
+
+class Manifests:
+    """All objects of some files, in their order."""
+
+    def __init__(self, documents: Sequence[Document], paths: Sequence[str]) -> None:
+        self._documents = documents
+        self._paths = paths
+
+    @classmethod
+    def read(cls, paths: Sequence[str]) -> Manifests:
+        """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
+        found = cls(read_written(paths), paths)
+        wrong = [fault for document in found._documents for fault in _faults(document)]
+        if wrong:
+            first, *others = sorted(wrong, key=lambda fault: (fault.place.source, fault.place.line or 0))
+            first.others = tuple(others)
+            raise first
+        if not any(_makes_pods(document.value) for document in found._documents):
+            raise found._nothing()
+        return found
+
+    def placed(self, namespace: str | None, default_namespace: str) -> None:
+        """Give every object its namespace. Raises `InputError` for one of another than -n names."""
+        for document in self._documents:
+            kind = kind_of(*_read_as(document.value))
+            if kind is not None and not kind.is_namespaced:
+                continue
+            metadata = document.value.setdefault("metadata", {})
+            if not isinstance(metadata, dict):
+                raise InputError("expected an object", place=document.place).at(Place(field="metadata"))
+            own = metadata.get("namespace")
+            if namespace and own and own != namespace:
+                text = f'the namespace "{own}" does not match the namespace of the request: "{namespace}"'
+                raise document.fault(InputError(text, place=Place(object=title(document.value))))
+            if not own:
+                metadata["namespace"] = namespace or default_namespace
+
+    def applied(self, snapshot: Snapshot) -> Snapshot:
+        """The cluster with everything in the files that scheduling reads, but for the pods. Raises `InputError`."""
+        objects = []
+        for document in self._documents:
+            if kind_of(*_read_as(document.value)) is None or document.value.get("kind") in ("Pod", "Node"):
+                continue
+            try:
+                with_applied(snapshot, [document.value])
+            except InputError as error:
+                raise document.fault(error) from None
+            objects.append(document.value)
+        return with_applied(snapshot, objects) if objects else snapshot
+
+    def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
+        """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
+        notes = tuple(self._together())
+        return [
+            msgspec.structs.replace(one, notes=(*one.notes, *notes))
+            for document in self._documents
+            for one in _written(document, cluster, applied)
+        ]
+
+    def named(self, target: str, cluster: Snapshot, applied: Snapshot) -> list[Written]:
+        """The pods of what `KIND/NAME` names, as its own manifest calls it; none where that is not in the files."""
+        kind, _, name = target.partition("/")
+        kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
+        return [
+            one
+            for one in self.pods(cluster, applied)
+            if str((one.workload or one.manifest).get("kind")).lower() in kinds
+            and title(one.workload or one.manifest).partition(" ")[2] == name
+        ]
+
+    def _together(self) -> Iterator[Note]:
+        """What counts beside the workloads."""
+        names = [
+            title(document.value)
+            for document in self._documents
+            if kind_of(*_read_as(document.value)) is not None and not _makes_pods(document.value)
+        ]
+        if names:
+            shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+            yield Note(id=APPLIED, text=f"judged as if applied together with {shown}", facts={"objects": names})
+
+    def _nothing(self) -> InputError:
+        """No pod is in the files, and nothing that makes one."""
+        counts = Counter(_named(document.value) for document in self._documents)
+        listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
+        foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
+        hint = (
+            f"which pods {_named(foreign)} makes is known to its controller alone: ask about those, once they are there"
+            if foreign
+            else ""
+        )
+        place = Place(source=", ".join(self._paths))
+        return InputError(f"no pod is in it, and nothing that makes one: {listed or 'nothing'}", place=place, hint=hint)
+
+
+def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
+    """The pod of a workload of the cluster. Raises `InputError` where it has no template."""
+    made = _made(snapshot, workload)
+    is_known = workload.get("kind") != "StatefulSet" or _knows_claims(snapshot)
+    return Written(manifest=made.pod, workload=workload, made=made.others if is_known else ())
+
+
+def title(manifest: Mapping[str, object]) -> str:
+    """`Deployment web`."""
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
+
+
+def _faults(document: Document) -> Iterator[InputError]:
+    try:
+        refuse_unknown(*_read_as(document.value))
+        found = faults(document.value) or list(validate_workload(document.value))
+    except InputError as error:
+        found = [error]
+    for one in found:
+        yield document.fault(one.at(Place(object=title(document.value))))
+
+
+def _read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
+    """Kind and group, the group that a kind has today."""
+    kind, group = kind_and_group(manifest)
+    former, kinds, today = _FORMER_GROUP
+    return kind, today if group == former and kind in kinds else group
+
+
+def _makes_pods(manifest: Mapping[str, object]) -> bool:
+    kind = kind_of(*_read_as(manifest))
+    if kind is not None:
+        return bool(kind.template) or kind.name == "Pod"
+    return is_foreign(manifest) and bool(foreign_pods(manifest))
+
+
+def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterator[Written]:
+    manifest = document.value
+    if not _makes_pods(manifest):
+        return
+    kind = kind_of(*_read_as(manifest))
+    named = title(manifest)
+    if kind is None:
+        for pod in foreign_pods(manifest):
+            text = f"{_named(manifest)} is no kind of Kubernetes' own: judged by its template at {pod.path}, as it is"
+            note = Note(id=FOREIGN, text=text, facts={"apiVersion": manifest.get("apiVersion"), "path": pod.path})
+            yield Written(
+                manifest=pod.manifest,
+                title=named,
+                workload=manifest,
+                document=document,
+                template=pod.path,
+                notes=(note,),
+            )
+        return
+    if kind.name not in MAKING_PODS:
+        yield Written(manifest=manifest, document=document)
+        return
+    try:
+        made = _made(applied, manifest)
+    except InputError as error:
+        raise document.fault(error.at(Place(object=named))) from None
+    is_known = kind.name != "StatefulSet" or _key(manifest) not in cluster.workloads or _knows_claims(cluster)
+    yield Written(
+        manifest=made.pod,
+        title=named,
+        workload=manifest,
+        made=made.others if is_known else (),
+        document=document,
+        template=".".join(kind.template),
+        notes=tuple(_version_notes(manifest)),
+    )
+
+
+def _version_notes(manifest: Manifest) -> Iterator[Note]:
+    version = str(manifest.get("apiVersion"))
+    since = _NOT_SERVED.get(version)
+    if since is not None:
+        text = f"{manifest.get('kind')} is not served as {version} since Kubernetes {since}: read as it is served today"
+        yield Note(id=OLD_VERSION, text=text, facts={"apiVersion": version, "since": since})
+
+
+def _made(snapshot: Snapshot, workload: Manifest) -> Made:
+    """Raises `UndecidableError` where it hangs on ReplicaSets that may not be listed."""
+    kind, group = _read_as(workload)
+    workload = {**workload, "apiVersion": f"{group}/v1"} if group == "apps" else workload
+    replica_set = None
+    if kind == "Deployment":
+        if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
+            refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {title(workload)}")
+        _, namespace, _ = _key(workload)
+        replica_sets: list[Manifest] = [
+            msgspec.json.decode(raw)
+            for (kind, space, _), raw in snapshot.workloads.items()
+            if kind == "ReplicaSet" and space == namespace
+        ]
+        replica_set = current_replica_set(workload, replica_sets)
+    return made_of(workload, replica_set=replica_set)
+
+
+def _key(manifest: Mapping[str, object]) -> tuple[str, str, str]:
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    return str(manifest.get("kind")), str(named.get("namespace") or "default"), str(named.get("name") or "")
+
+
+def _knows_claims(snapshot: Snapshot) -> bool:
+    """A cluster of which no claim was listed may have any."""
+    source = snapshot.source
+    return source.is_complete("PersistentVolumeClaim") or bool(source.kinds.get("PersistentVolumeClaim"))
+
+
+def _named(manifest: Mapping[str, object]) -> str:
+    """`Rollout (argoproj.io)`, and `ConfigMap`."""
+    kind, group = kind_and_group(manifest)
+    return f"{kind} ({group})" if is_foreign(manifest) else kind

@@ -1,0 +1,42 @@
+"""The cluster as it would be after `kubectl apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from kschedx.api.kinds import KINDS
+from kschedx.snapshot.build import of_objects
+from kschedx.snapshot.snapshot import Snapshot
+
+_KEPT = frozenset({"PersistentVolume", "PersistentVolumeClaim", "ResourceClaim", "Pod", "Node"})
+"""What the cluster has of these stays as it is: what counts of them cannot be changed by whoever wrote them, and what
+they are bound to is not in a manifest."""
+
+
+def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> Snapshot:
+    """The snapshot with these objects, in place of those of the same name; pods and nodes among them are left out.
+
+    Each has its namespace. Raises `InputError` for an object that cannot be read.
+    """
+    given = Snapshot.from_objects([one for one in manifests if one.get("kind") not in ("Pod", "Node")])
+    others = {
+        key: _merged(key, snapshot.objects.get(kind.record, ()), given.objects.get(kind.record, ()))
+        for key, kind in KINDS.items()
+        if kind.record is not None
+    }
+    others |= {key: () for key in KINDS if key not in others}
+    workloads = {**snapshot.workloads, **given.workloads}
+    config_maps = {**snapshot.config_maps, **given.config_maps}
+    return replace(
+        snapshot, workloads=workloads, config_maps=config_maps, **of_objects(others), _tables=dict(snapshot._tables)
+    )
+
+
+def _merged(key: str, old: Iterable[Any], new: Iterable[Any]) -> Sequence[Any]:
+    first, second = (new, old) if key in _KEPT else (old, new)
+    found = {(one.metadata.namespace, one.metadata.name): one for one in (*old, *new)}
+    winners = {(one.metadata.namespace, one.metadata.name): one for one in (*first, *second)}
+    return [winners[name] for name in found]

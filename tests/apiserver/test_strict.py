@@ -1,0 +1,88 @@
+"""Fields that are misspelled, misplaced or of the wrong type."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kschedx.apiserver import strict
+from tests.builders import Manifest
+from tests.cli.manifests import POD, changed
+
+DEPLOYMENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]},
+    },
+}
+POD_SPEC = "spec.template.spec"
+CONTAINER = f"{POD_SPEC}.containers[0]"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (f"{POD_SPEC}.nodeselector", {}, f'{POD_SPEC}.nodeselector: unknown field (did you mean "nodeSelector"?)'),
+        ("spec.nodeSelector", {}, f"spec.nodeSelector: unknown field (nodeSelector belongs in {POD_SPEC})"),
+        (
+            f"{POD_SPEC}.containers.0.tolerations",
+            [],
+            f"{POD_SPEC}.containers[0].tolerations: unknown field (tolerations belongs in {POD_SPEC})",
+        ),
+        (
+            f"{POD_SPEC}.containers.0.port",
+            [],
+            f'{POD_SPEC}.containers[0].port: unknown field (did you mean "ports"?)',
+        ),
+        (
+            f"{POD_SPEC}.containers.0.requests",
+            {},
+            f"{CONTAINER}.requests: unknown field (requests belongs in {CONTAINER}.resources)",
+        ),
+        (
+            f"{POD_SPEC}.containers.0.resources.cpu",
+            "1",
+            f"{POD_SPEC}.containers[0].resources.cpu: unknown field (allowed are claims, limits, requests)",
+        ),
+        ("metadata.labels", {"a": 1}, "metadata.labels.a: expected a string, found 1 (quote it to make it a string)"),
+        ("spec.replicas", "3", 'spec.replicas: expected a whole number, found "3"'),
+        (f"{POD_SPEC}.hostNetwork", "yes", f'{POD_SPEC}.hostNetwork: expected true or false, found "yes"'),
+        (f"{POD_SPEC}.containers", {}, f"{POD_SPEC}.containers: expected a list, found {{}}"),
+        ("xyzzy", 1, "xyzzy: unknown field"),
+    ],
+)
+def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, told: str) -> None:
+    (fault,) = strict.faults(changed(DEPLOYMENT, path, value))
+    assert str(fault) == told
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (f"{POD_SPEC}.containers.0.resources.requests.cpu", 1.5),
+        (f"{POD_SPEC}.containers.0.ports", [{"containerPort": 80}]),
+        (f"{POD_SPEC}.nodeSelector", None),
+        ("metadata.creationTimestamp", None),
+        ("status", {"anything": 1}),
+        (f"{POD_SPEC}.containers.0.livenessProbe", {"httpGet": {"port": "http"}}),
+    ],
+)
+def test_what_an_api_server_takes_is_no_fault(path: str, value: object) -> None:
+    assert strict.faults(changed(DEPLOYMENT, path, value)) == []
+
+
+def test_what_is_stored_or_of_another_kind_is_not_held_against_the_fields() -> None:
+    wrong = changed(DEPLOYMENT, "spec.later", 1)
+    assert strict.faults(wrong)
+    assert strict.faults(changed(wrong, "metadata.uid", "1")) == []
+    assert strict.faults({**wrong, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}) == []
+
+
+def test_every_type_that_a_field_names_is_there() -> None:
+    file = json.loads(strict.FIELDS.read_text(encoding="utf-8"))
+    named = {word for word in json.dumps(file["types"]).split('"') if word.startswith("#")}
+    assert {name[1:] for name in named} | set(file["kinds"].values()) == set(file["types"])

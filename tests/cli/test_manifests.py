@@ -1,0 +1,244 @@
+"""Manifests as people have them: several workloads, companions, folders, kinds of others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import Manifest, node
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
+from tests.command import Ran, kschedx
+
+
+def workload(kind: str, name: str = "web", *, api_version: str = "apps/v1", **spec: object) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": name}}, "spec": POD["spec"]}
+    selector = {"matchLabels": {"app": name}}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"selector": selector, "template": template, **spec},
+    }
+
+
+def asked(folder: Path, *manifests: Manifest, cluster: tuple[Manifest, ...] = (NODE,), options: str = "") -> Ran:
+    path = write(folder, *manifests, name="app.yaml")
+    return kschedx("why", path, "-s", write(folder, *cluster), *options.split())
+
+
+def document(ran: Ran) -> Any:
+    return json.loads(ran.out)
+
+
+def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
+    big = workload("StatefulSet", "db")
+    big["spec"]["template"]["spec"] = BIG_POD["spec"]
+    ran = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), big)
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == "3 pods: 2 can be scheduled, 1 cannot"
+    assert "default/db (StatefulSet)" in ran.out
+    assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in ran.out
+    assert "each was looked at alone" in ran.out
+
+
+def test_one_of_several_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, workload("Deployment"), workload("Deployment", "api"), name="app.yaml")
+    ran = kschedx("why", "deploy", "api", "-f", path, "-s", write(tmp_path, NODE), "-o", "json")
+    assert document(ran)["pod"]["name"] == "api-new"
+
+
+def test_a_folder_and_standard_input(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    write(folder, workload("Deployment"), name="a.yaml")
+    write(folder, workload("Deployment", "api"), name="b.yaml")
+    cluster = write(tmp_path, NODE)
+    assert kschedx("why", folder, "-s", cluster).out.startswith("2 pods: 2 can be scheduled")
+    piped = kschedx("why", "-f", "-", "-s", cluster, stdin=json.dumps(workload("Deployment")))
+    assert (piped.code, piped.err) == (0, "")
+
+
+CLASS: Manifest = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "fast"},
+    "provisioner": "csi.example.com",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+CLAIM_SPEC = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "fast",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+CLAIM: Manifest = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": CLAIM_SPEC,
+}
+USING = changed(
+    changed(POD, "metadata", {"name": "web-0"}),
+    "spec.volumes",
+    [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+)
+
+
+def test_companions_count_as_if_applied(tmp_path: Path) -> None:
+    assert asked(tmp_path, USING).code != 0
+    ran = asked(tmp_path, CLASS, CLAIM, USING, options="-o json")
+    assert document(ran)["outcome"] == "Scheduled"
+    (note,) = (note for note in document(ran)["notes"] if note["id"] == "applied-together")
+    assert note["objects"] == ["StorageClass fast", "PersistentVolumeClaim data"]
+
+
+def test_a_priority_class_beside_the_pod(tmp_path: Path) -> None:
+    kind: Manifest = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1000,
+    }
+    ran = asked(tmp_path, kind, changed(POD, "spec.priorityClassName", "high"), options="-o json")
+    assert document(ran)["pod"]["priority"] == 1000
+
+
+def test_a_new_stateful_set_is_judged_with_its_claims(tmp_path: Path) -> None:
+    claims = [{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}]
+    ran = asked(tmp_path, CLASS, workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims))
+    assert (ran.code, ran.err) == (0, "")
+    assert "claim default/data-web-0" in ran.out
+
+
+def test_an_ephemeral_volume_is_judged_with_its_claim(tmp_path: Path) -> None:
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}
+    ran = asked(tmp_path, CLASS, changed(POD, "spec.volumes", [volume]), options="-o json")
+    (note,) = (note for note in document(ran)["notes"] if note["id"] == "claims-from-templates")
+    assert document(ran)["outcome"] == "Scheduled"
+    assert note["claims"] == ["shop/web-0-scratch"]
+    assert "waiting for ephemeral volume controller" in note["firstAttempt"]
+
+
+SPREAD = [
+    {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+]
+
+
+@pytest.mark.parametrize(("image", "fits"), [("registry.example/app:v1", False), ("registry.example/app:v2", True)])
+def test_a_changed_template_has_a_hash_of_its_own(image: str, fits: bool, tmp_path: Path) -> None:
+    """Old pods are all on the second node, which is full: those of the same template push new ones to the first, where
+    they do not fit."""
+    deployment = workload("Deployment")
+    deployment = dict(changed(deployment, "spec.template.spec.topologySpreadConstraints", SPREAD))
+    replica_set = json.loads(json.dumps(deployment)) | {"kind": "ReplicaSet"}
+    replica_set["metadata"] = {
+        "name": "web-1",
+        "namespace": "default",
+        "ownerReferences": [{"kind": "Deployment", "name": "web", "apiVersion": "apps/v1", "controller": True}],
+    }
+    labels = {"app": "web", "pod-template-hash": "bcdf"}
+    replica_set["spec"]["template"]["metadata"]["labels"] = labels
+    old = changed(changed(POD, "metadata", {"name": "web-1-a", "labels": labels}), "spec.nodeName", "big")
+    hosts = [{"kubernetes.io/hostname": name} for name in ("big", "small")]
+    nodes = [
+        node("big", labels=hosts[0], allocatable={"cpu": "8", "memory": "8Gi", "pods": "110"}),
+        node("small", labels=hosts[1], allocatable={"cpu": "100m", "memory": "8Gi", "pods": "110"}),
+    ]
+    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    ran = asked(tmp_path, deployment, cluster=(*nodes, replica_set, old), options="-o json")
+    assert (document(ran)["outcome"] == "Scheduled") is fits
+
+
+ROLLOUT = workload("Rollout", api_version="argoproj.io/v1alpha1")
+JOB: Manifest = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "train"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, "template": {"spec": POD["spec"]}},
+            "Worker": {"replicas": 4, "template": {"spec": POD["spec"]}},
+        }
+    },
+}
+
+
+def test_a_foreign_workload_is_explained_by_its_template(tmp_path: Path) -> None:
+    ran = asked(tmp_path, ROLLOUT, options="-o json")
+    (note,) = (note for note in document(ran)["notes"] if note["id"] == "foreign-workload")
+    assert note["path"] == "spec.template"
+    assert "Rollout (argoproj.io)" in note["text"]
+
+
+def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
+    told = asked(tmp_path, JOB, options="-o name").out.split()
+    assert told == ["default/train-master-new", "node/node-01", "default/train-worker-new", "node/node-01"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (
+            {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "k"}, "spec": {}},
+            "Kafka (kafka.strimzi.io) (which pods Kafka (kafka.strimzi.io) makes is known to its controller alone",
+        ),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, "nothing that makes one: ConfigMap"),
+        (
+            {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}},
+            'there is no "Deployment" in apiVersion v1 (Deployment is of the group apps)',
+        ),
+    ],
+)
+def test_what_makes_no_pod_is_named(manifest: Manifest, told: str, tmp_path: Path) -> None:
+    ran = asked(tmp_path, manifest)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+
+
+def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:
+    path = tmp_path / "app.yaml"
+    path.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeselector: {a: b}\n  containers:\n"
+        "  - name: main\n    image: x\n    resource: {}\n"
+    )
+    ran = kschedx("why", path, "-s", write(tmp_path, NODE))
+    assert ran.code == 2
+    assert ran.err.splitlines() == [
+        f'error: {path}:5: Pod a: spec.nodeselector: unknown field (did you mean "nodeSelector"?)',
+        f'error: {path}:9: Pod a: spec.containers[0].resource: unknown field (did you mean "resources"?)',
+    ]
+
+
+def test_a_selector_that_misses_its_own_pods_is_refused(tmp_path: Path) -> None:
+    ran = asked(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
+    assert ran.code == 2
+    assert "spec.template.metadata.labels: `selector` does not match template `labels`" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("kustomization.yaml", "kubectl kustomize"), ("Chart.yaml", "helm template")]
+)
+def test_a_folder_that_has_to_be_rendered_first(name: str, hint: str, tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / name).write_text("resources: []\n")
+    ran = kschedx("why", folder, "-s", write(tmp_path, NODE))
+    assert ran.code == 2
+    assert f"({hint} {folder} | kschedx why -)" in ran.err
+
+
+def test_a_pod_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    cluster = write(tmp_path, NODE, POD)
+    assert kschedx("why", "pod", "web", "-n", "shop", "-s", cluster).out.startswith("✓ shop/web-0")
+    both = write(tmp_path, NODE, POD, changed(POD, "metadata.name", "web-1"), name="both.yaml")
+    ran = kschedx("why", "pod/web", "-n", "shop", "-s", both)
+    assert ran.code == 2
+    assert "2 that begin so (web-0, web-1)" in ran.err
