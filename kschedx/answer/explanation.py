@@ -7,6 +7,8 @@ from functools import cached_property
 from msgspec import Struct
 
 from kschedx.answer.document import document
+from kschedx.autoscaler.cluster import Autoscaler, PodScaling
+from kschedx.autoscaler.pod_document import scaling_document
 from kschedx.explain.notes import Note, notes
 from kschedx.fixes import Fix, find_fixes
 from kschedx.framework.cycle import Cycle, Outcome
@@ -21,6 +23,8 @@ class Explanation(Struct, frozen=True, dict=True):
     scheduler: Scheduler
     admission: tuple[Note, ...] = ()
     """What the API server would change on the pod's manifest before kube-scheduler sees it."""
+    autoscaler: Autoscaler | None = None
+    """The cluster's cluster-autoscaler, where it is known and has something to decide."""
 
     @property
     def outcome(self) -> Outcome:
@@ -47,6 +51,11 @@ class Explanation(Struct, frozen=True, dict=True):
         return find_fixes(self.scheduler, self.cycle)
 
     @cached_property
+    def scaling(self) -> PodScaling | None:
+        """What cluster-autoscaler does about a pod that fits no node; None where there is none, or the pod fits."""
+        return None if self.autoscaler is None else self.autoscaler.about(self.cycle.pod)
+
+    @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         return (*self.admission, *notes(self.cycle))
@@ -54,4 +63,7 @@ class Explanation(Struct, frozen=True, dict=True):
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
         changed."""
-        return document(self.cycle, self.fixes, self.notes)
+        made = document(self.cycle, self.fixes, self.notes)
+        if self.autoscaler is not None and self.scaling is not None:
+            made["autoscaler"] = scaling_document(self.autoscaler, self.scaling)
+        return made

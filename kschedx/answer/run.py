@@ -10,11 +10,15 @@ from msgspec.structs import replace
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.subject import Subject, admitted, stored
 from kschedx.api.types import Pod
+from kschedx.autoscaler.cluster import Autoscaler, Options
+from kschedx.errors import InputError
 from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.claim_templates import NOTE as CLAIMS
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
+from kschedx.explain.notes import Note
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
+from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -56,10 +60,11 @@ def explain_pod(
     return explain(subject, setup)
 
 
-def explain(subject: Subject, setup: Setup) -> Explanation:
+def explain(subject: Subject, setup: Setup, autoscaling: Options | None = None) -> Explanation:
     """One pod's way through the scheduler. Raises `ConfigError` where no profile is the pod's.
 
-    Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
+    `autoscaling` is what a user says about the cluster's autoscaler. Raises `UndecidableError` where it could have
+    ended otherwise with a kind that may not be listed.
     """
     notes = subject.notes
     if subject.first is not None:
@@ -72,4 +77,16 @@ def explain(subject: Subject, setup: Setup) -> Explanation:
         scheduler = scheduler.on(snapshot)
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
-    return Explanation(cycle, scheduler, (*setup.notes, *notes))
+    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling or Options())
+    return Explanation(cycle, scheduler, (*setup.notes, *notes, *said), autoscaler)
+
+
+def _autoscaler(cycle: Cycle, snapshot: Snapshot, options: Options) -> tuple[Autoscaler | None, tuple[Note, ...]]:
+    """The cluster's autoscaler for a pod that fits nowhere, or a note that its status cannot be read."""
+    if cycle.outcome is not Outcome.UNSCHEDULABLE:
+        return None, ()
+    try:
+        return Autoscaler.of(snapshot, options, cycle.release), ()
+    except InputError as error:
+        text = f"what cluster-autoscaler would do is not known: {error}"
+        return None, (Note(id="autoscaler-unreadable", text=text),)

@@ -42,6 +42,7 @@ from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateMaker, choose_templates, daemon_sets
 from kschedx.autoscaler.world import NewNode, Verdict, World, world_of
 from kschedx.framework.runtime import Framework, request_options
+from kschedx.framework.status import Status
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.pods import PodTable
 
@@ -128,11 +129,9 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Nanoseconds since 1970."""
 
 
-def run_loop(setup: Setup) -> Answer:
-    return _Loop(setup).run()
+class Loop:
+    """Runs once; afterwards it can be asked about its pods."""
 
-
-class _Loop:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._flags = setup.flags
@@ -214,7 +213,7 @@ class _Loop:
             return self._not_tried(f"Warning ClusterUnhealthy: Cluster has no {what}.")
         if not cluster_is_healthy(self._states, self._flags):
             return self._not_tried(events.CLUSTER_UNHEALTHY)
-        world = self._begin()
+        self._world = world = self._begin()
         waiting = self._waiting(world)
         for row in waiting:
             self._answers[row] = PodAnswer(row=row, outcome=Outcome.CONSIDERED)
@@ -326,6 +325,14 @@ class _Loop:
                     verdict = world.check(members[0], node)
                     for row in members:
                         found[row][group] = verdict
+        return found
+
+    def rejections(self, row: int) -> dict[str, tuple[Status, ...]]:
+        """After the loop: each group with a template to every plugin that rejects the pod there, in order."""
+        found = {}
+        for group, new in self._new_nodes.items():
+            with self._world.fork():
+                found[group] = self._world.rejections(row, self._world.add(new))
         return found
 
     # --- scale-up

@@ -11,7 +11,7 @@ from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import AUTOSCALER_STATUS, Node
 from kschedx.autoscaler.document import Json, document
 from kschedx.autoscaler.flags import Flags, FlagValue
-from kschedx.autoscaler.loop import Answer, Setup, run_loop
+from kschedx.autoscaler.loop import Answer, Loop, Setup
 from kschedx.autoscaler.status import read_status
 from kschedx.autoscaler.templates import cloud_templates
 from kschedx.errors import ConfigError, InputError
@@ -70,4 +70,4 @@ def autoscale_snapshot(
         behaviour=behaviour,
         now=nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
     )
-    return Autoscaling(answer=run_loop(setup), pods=snapshot.pods)
+    return Autoscaling(answer=Loop(setup).run(), pods=snapshot.pods)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.api.types import Node, Pod
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
-from kschedx.framework.status import Code
+from kschedx.framework.status import Code, Status
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -119,6 +119,23 @@ class World:
         found = outcome.status(0)
         error = "" if found.is_rejection else f'unexpected filter status "{Code(found.code).text}"'
         return Verdict(fits=False, plugin=found.plugin, reasons=found.reasons, error=error)
+
+    def rejections(self, row: int, node: int) -> tuple[Status, ...]:
+        """Every plugin that rejects the pod on the node, with its findings; where PreFilter does, that alone."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        if not status.is_success:
+            return (status,)
+        if self._names_count and names is not None and self.node(node).name not in names:
+            return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(naming)),)
+        outcome = framework.run_filters(state, pod, framework.nodes.take(np.array([node], dtype=np.int64)))
+        return tuple(
+            verdicts.status(0, plugin)
+            for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True)
+            if verdicts.rejected[0]
+        )
 
     def find(self, row: int, among: BoolArray | None = None) -> int | None:
         """The first node (of those where the mask holds) that takes the pod, after the one that was found last;

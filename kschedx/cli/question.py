@@ -24,6 +24,7 @@ from kschedx.cli.connection import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kschedx.autoscaler.cluster import Options
     from kschedx.cli.connection import Reached
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
@@ -40,6 +41,7 @@ class Part(Enum):
     RELEASE = auto()
     GATES = auto()
     ADMISSION = auto()
+    AUTOSCALER = auto()
     CONNECTION = auto()
 
 
@@ -122,6 +124,33 @@ _ADMISSION_PLUGINS = Annotated[
     ),
 ]
 
+_NODE_GROUP_LABEL = Annotated[
+    str | None,
+    typer.Option(
+        "--node-group-label",
+        metavar="KEY",
+        help="The node label whose value is the name of the node's group, as cluster-autoscaler calls it.  [default: "
+        "found out from the cloud's labels and names]",
+    ),
+]
+_AUTOSCALER_FLAG = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--autoscaler-flag",
+        metavar="NAME=VALUE",
+        help="A flag that cluster-autoscaler runs with. Repeatable.  [default: its Deployment's]",
+    ),
+]
+_NODE_GROUPS = Annotated[
+    str | None,
+    typer.Option(
+        "--node-groups",
+        metavar="FILE",
+        help="What nodes of groups look like and which they are: the output of the autoscaler's /snapshotz, or a file "
+        "of groups with templates, ASG tags and nodes.",
+    ),
+]
+
 _OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {"snapshot": _SNAPSHOT},
     Part.NAMESPACE: {"namespace": _NAMESPACE},
@@ -134,6 +163,11 @@ _OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.RELEASE: {"kube_version": _KUBE_VERSION},
     Part.GATES: {"feature_gate": _FEATURE_GATE},
     Part.ADMISSION: {"enable_admission_plugins": _ADMISSION_PLUGINS},
+    Part.AUTOSCALER: {
+        "node_group_label": _NODE_GROUP_LABEL,
+        "autoscaler_flag": _AUTOSCALER_FLAG,
+        "node_groups": _NODE_GROUPS,
+    },
     Part.CONNECTION: CONNECTION_OPTIONS,
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
@@ -146,6 +180,7 @@ _TITLES = {
     Part.RELEASE: "Scheduler",
     Part.GATES: "Scheduler",
     Part.ADMISSION: "Scheduler",
+    Part.AUTOSCALER: "Autoscaler",
     Part.CONNECTION: "Connection, as kubectl's",
 }
 TITLE_OF = {name: _TITLES[part] for part, options in _OPTIONS.items() for name in options}
@@ -170,6 +205,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     kube_version: str | None = None
     feature_gate: Sequence[str] = ()
     enable_admission_plugins: Sequence[str] = ()
+    node_group_label: str = ""
+    autoscaler_flag: Sequence[str] = ()
+    node_groups: str | None = None
 
     @property
     def names_cluster(self) -> bool:
@@ -191,6 +229,26 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def admission_plugins(self) -> tuple[str, ...]:
         return tuple(name.strip() for names in self.enable_admission_plugins for name in names.split(","))
+
+    @cached_property
+    def autoscaling(self) -> Options:
+        """What is said about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
+        from kschedx.autoscaler.cluster import Options
+        from kschedx.autoscaler.command_line import typed
+        from kschedx.autoscaler.flags import check_known
+        from kschedx.autoscaler.groups_file import GroupsFile, read_groups
+        from kschedx.errors import InputError, Place
+        from kschedx.sources.text import load_documents
+
+        flags = typed(self.autoscaler_flag)
+        check_known(list(flags))
+        file = GroupsFile()
+        if self.node_groups is not None:
+            documents = load_documents(self.node_groups)
+            if len(documents) != 1:
+                raise InputError("one document is expected", place=Place(source=self.node_groups))
+            file = read_groups(documents[0][0], self.node_groups)
+        return Options(group_label=self.node_group_label, flags=flags, file=file)
 
     def read(self, *, keep: Slim | None = None, namespace: str = "") -> Reached:
         """What --snapshot names, or the live cluster. Raises `InputError`.

@@ -206,7 +206,8 @@ def _one(
         asked = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
     try:
-        explanation = explain(_subject(question, snapshot, setup, found, wanted), setup)
+        subject = _subject(question, snapshot, setup, found, wanted)
+        explanation = explain(subject, setup, question.autoscaling)
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise

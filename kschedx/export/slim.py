@@ -185,7 +185,7 @@ class Slim:
         return not self._namespaces or namespace in self._namespaces
 
     def _add_event(self, raw: Raw) -> None:
-        if decode(raw, events.EventItem).reason == events.FAILED_SCHEDULING:
+        if decode(raw, events.EventItem).reason in events.REASONS:
             self._put(events.KIND, raw)
 
     def _put(self, kind: str, raw: Raw) -> None:

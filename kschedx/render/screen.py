@@ -13,6 +13,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
+from kschedx.render.autoscaler import autoscaler_block
 from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
 from kschedx.render.candidates import candidates_block
 from kschedx.render.layout import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
@@ -89,6 +90,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
         _fixes(explanation, width, MOST_FIXES),
+        autoscaler_block(explanation, width),
         _notes(explanation, width, MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
@@ -247,5 +249,6 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         scores,
         candidates_block(cycle, width, everything=True),
         _fixes(explanation, width, None),
+        autoscaler_block(explanation, width, None),
         _notes(explanation, width, None),
     )

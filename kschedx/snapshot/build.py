@@ -351,6 +351,7 @@ class SnapshotBuilder:
             failed_scheduling=self._events.of_pending(pods),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
             **of_objects(self._others),
+            autoscaler_events=self._events.of_autoscaler(pods),
         )
 
 

@@ -10,7 +10,9 @@ from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
-"""The reason of those that are read."""
+OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
+REASONS = frozenset({FAILED_SCHEDULING, *OF_AUTOSCALER})
+"""The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
 
@@ -87,6 +89,14 @@ def is_cut(message: str) -> bool:
     return len(message.encode()) >= NOTE_LENGTH and message.endswith(CUT)
 
 
+class ScaleUpEvent(Struct, frozen=True, kw_only=True):
+    """What cluster-autoscaler said of a pod last."""
+
+    reason: str
+    message: str
+    last_seen: str = ""
+
+
 class FailedScheduling(Struct, frozen=True, kw_only=True):
     """One event about a pod; repetitions of it are counted, not kept."""
 
@@ -109,10 +119,14 @@ class FailedSchedulingEvents:
     def __init__(self) -> None:
         self._newest: dict[tuple[str, str], tuple[int, FailedScheduling]] = {}
         """Pod (`namespace/name`) and reporter to the newest event and its time."""
+        self._scaling: dict[str, tuple[int, str, ScaleUpEvent]] = {}
+        """Pod to the newest event of an autoscaler, its time and the pod's uid."""
 
     def add(self, event: EventItem) -> None:
         """Any event."""
         about = event.about
+        if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
+            self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
             return
         key = f"{about.namespace or 'default'}/{about.name}", event.reporter
@@ -121,6 +135,23 @@ class FailedSchedulingEvents:
             message = event.message or event.note or ""
             found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=about.uid or "")
             self._newest[key] = time, found
+
+    def _add_scaling(self, event: EventItem, key: str) -> None:
+        time = _time(event.last_seen)
+        if key not in self._scaling or self._scaling[key][0] <= time:
+            found = ScaleUpEvent(
+                reason=event.reason or "", message=event.message or event.note or "", last_seen=event.last_seen
+            )
+            self._scaling[key] = time, event.about.uid or "", found
+
+    def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
+        """Pod to what the autoscaler said of it last, for pods without a node."""
+        found: dict[str, ScaleUpEvent] = {}
+        for pod, (_, uid, event) in self._scaling.items():
+            row = pods.rows.get(pod)
+            if row is not None and not pods.node_names[row] and uid in ("", pods.uids[row]):
+                found[pod] = event
+        return found
 
     def of_pending(self, pods: PodTable) -> dict[str, FailedScheduling]:
         """Pod to what its own scheduler said of it last, for pods without a node."""

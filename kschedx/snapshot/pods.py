@@ -240,7 +240,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             annotations=grown(self.annotations, [pod.metadata.annotations for pod in pods]),
             owners=grown(self.owners, [pod.metadata.owner_references for pod in pods]),
             specs=grown(self.specs, [replace(pod.spec, node_name="") for pod in pods]),
-            statuses=grown(self.statuses, [PodStatus() for _ in pods]),
+            statuses=grown(self.statuses, [_kept(pod.status) for pod in pods]),
             phases=grown(self.phases, ["" for _ in pods]),
             start_times=[*self.start_times, *(None for _ in pods)],
             creation_timestamps=[*self.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
@@ -328,6 +328,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
                 counted[key] = pod_request(spec, self.statuses.values[status], options)
             values.append(counted[key])
         return Column(codes.astype(np.int64), values)
+
+
+def _kept(status: PodStatus) -> PodStatus:
+    """What the column of statuses has: the phase, times and nominations have columns of their own."""
+    return PodStatus(conditions=status.conditions)
 
 
 class RequestTable(Struct, frozen=True, kw_only=True):

@@ -30,8 +30,8 @@ from kschedx.api.types import (
 )
 from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.manifests import Manifests
+from kschedx.snapshot.events import FailedScheduling, ScaleUpEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -151,6 +151,8 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     """Record of a kind to its objects, for kinds that no other field holds."""
     manifests: Manifests | None = None
     """Pods and nodes as they were read, where somebody asked for them to be kept."""
+    autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
+    """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
     def of(self, record: type[R]) -> tuple[R, ...]:

@@ -1,0 +1,199 @@
+"""The autoscaler of a cluster, as far as its objects tell, and what it makes of one pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.api.timestamps import nanoseconds
+from kschedx.api.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
+from kschedx.autoscaler.command_line import Written, of_deployments
+from kschedx.autoscaler.flags import Flags
+from kschedx.autoscaler.groups_file import GroupsFile
+from kschedx.autoscaler.loop import Answer, Choice, Loop, PodAnswer, Result, Setup
+from kschedx.autoscaler.membership import Membership, membership
+from kschedx.autoscaler.pods import UNSCHEDULABLE, Outcome
+from kschedx.autoscaler.status import AutoscalerStatus, read_status
+from kschedx.autoscaler.templates import Template, cloud_templates
+from kschedx.framework.config import load_profiles
+from kschedx.framework.runtime import Framework
+from kschedx.framework.status import Status
+from kschedx.releases import Release
+from kschedx.releases.autoscaler import MEASURED, autoscaler_behaviour
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What a user says about the autoscaler, beside what the cluster's objects tell."""
+
+    group_label: str = ""
+    flags: Mapping[str, Sequence[str]] = {}
+    file: GroupsFile = GroupsFile()
+
+
+class GroupVerdict(Struct, frozen=True, kw_only=True):
+    """A group and a pod."""
+
+    name: str
+    target: int
+    min_size: int
+    max_size: int
+    fits: bool
+    """On the template of the group."""
+    rejections: tuple[Status, ...] = ()
+    """Every plugin that rejects the pod there, with its findings; the first one counts."""
+    skipped: tuple[str, ...] = ()
+    """Why the group is left out, whatever the pod."""
+    detail: str = ""
+    """What is behind a skip: sizes, the cloud's error."""
+    template: Template | None = None
+
+
+class PodScaling(Struct, frozen=True, kw_only=True):
+    """What the autoscaler does about one pod."""
+
+    pod: PodAnswer
+    result: Result
+    error: str
+    groups: tuple[GroupVerdict, ...]
+    """In the cloud's order."""
+    choice: Choice | None
+    """The first of the choices that are left, where the pod is among its pods."""
+    alternatives: tuple[str, ...]
+    """The groups among which chance decides, where there are several."""
+    options: int
+    """How many options were computed."""
+    is_waiting: bool
+    """It fits a group, and another pod's group is taken first."""
+
+
+class Autoscaler:
+    """cluster-autoscaler on a snapshot that has its status ConfigMap."""
+
+    def __init__(self, snapshot: Snapshot, status: AutoscalerStatus, options: Options, release: Release) -> None:
+        self.snapshot = snapshot
+        self.status = status
+        self.release = release
+        self._options = options
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, options: Options, release: Release) -> Autoscaler | None:
+        """None for a cluster without its ConfigMap. Raises `InputError` for one that cannot be read."""
+        written = snapshot.config_maps.get(AUTOSCALER_STATUS)
+        if written is None or not release.has_framework:
+            return None
+        return cls(snapshot, read_status(written.data.get("status", "")), options, release)
+
+    @property
+    def is_measured(self) -> bool:
+        """Loops of this release were recorded."""
+        return self.release.version in MEASURED
+
+    @cached_property
+    def flags_are_known(self) -> bool:
+        """Somebody said them, or the Deployment does."""
+        return bool(self._options.flags) or self._deployed is not None
+
+    @cached_property
+    def _deployed(self) -> Written | None:
+        return of_deployments(self.snapshot.workloads)
+
+    @cached_property
+    def written_flags(self) -> dict[str, list[str]]:
+        """Those of the Deployment, and over them those that somebody said."""
+        return {
+            **(self._deployed or {}),
+            **{name: list(values) for name, values in self._options.flags.items()},
+        }
+
+    @cached_property
+    def flags(self) -> Flags:
+        """Raises `ConfigError`."""
+        return Flags.read(self.written_flags, autoscaler_behaviour(self.release.version))
+
+    @cached_property
+    def membership(self) -> Membership:
+        names = [group.name for group in self.status.groups]
+        nodes = self.snapshot.cluster.nodes
+        return membership(nodes, names, label=self._options.group_label, told=self._options.file.nodes)
+
+    def loop(self, snapshot: Snapshot | None = None) -> Loop:
+        """One loop over the cluster, or over what has become of it."""
+        snapshot = snapshot or self.snapshot
+        scheduler = load_profiles(None, self.release)
+        taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Loop(
+            Setup(
+                framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
+                group_of=self.membership.group_of,
+                status=self.status,
+                cloud=cloud_templates(self._options.file.templates),
+                flags=self.flags,
+                behaviour=autoscaler_behaviour(self.release.version),
+                now=nanoseconds(taken),
+            )
+        )
+
+    def about(self, pod: Pod) -> PodScaling | None:
+        """What becomes of a pod that waits, among all others that do; None for one that does not wait.
+
+        A pod that is not in the snapshot is looked at as if kube-scheduler had just given it up, long enough ago.
+        """
+        snapshot = self.snapshot
+        row = snapshot.pods.rows.get(pod.key)
+        if row is None:
+            row = len(snapshot.pods)
+            snapshot = replace(snapshot, pods=snapshot.pods.with_pods([_given_up(pod)]), _tables={})
+        elif snapshot.pods.node_names[row]:
+            return None
+        loop = self.loop(snapshot)
+        answer = loop.run()
+        mine = next((one for one in answer.pods if one.row == row), None)
+        return None if mine is None else _about(loop, answer, mine)
+
+
+def _given_up(pod: Pod) -> Pod:
+    said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
+    return replace(
+        pod,
+        metadata=replace(pod.metadata, creation_timestamp=None),
+        status=PodStatus(phase="Pending", conditions=(said,)),
+    )
+
+
+def _about(loop: Loop, answer: Answer, pod: PodAnswer) -> PodScaling:
+    rejections = loop.rejections(pod.row) if pod.outcome is Outcome.CONSIDERED else {}
+    groups = []
+    for one in answer.groups:
+        status = one.group.status
+        detail = (
+            ": ".join(filter(None, (status.backoff_code, status.backoff_message))) if one.group.is_backed_off else ""
+        )
+        groups.append(
+            GroupVerdict(
+                name=one.group.name,
+                target=status.target,
+                min_size=status.min_size,
+                max_size=status.max_size,
+                fits=one.group.name in rejections and not rejections[one.group.name],
+                rejections=rejections.get(one.group.name, ()),
+                skipped=one.skipped,
+                detail=detail,
+                template=one.template,
+            )
+        )
+    choices = [choice for choice in answer.choices if pod.row in choice.triggered]
+    return PodScaling(
+        pod=pod,
+        result=answer.result,
+        error=answer.error,
+        groups=tuple(groups),
+        choice=choices[0] if choices else None,
+        alternatives=tuple(choice.option.group for choice in answer.choices) if len(answer.choices) > 1 else (),
+        options=len(answer.options),
+        is_waiting=any(pod.row in choice.awaiting for choice in answer.choices),
+    )
