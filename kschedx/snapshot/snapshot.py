@@ -30,8 +30,8 @@ from kschedx.api.types import (
 )
 from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.events import FailedScheduling, ScaleUpEvent
+from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
