@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kschedx.explain.profile_changes import Change
     from kschedx.explain.setup import Setup
     from kschedx.explain.two_setups import Pair
+    from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -60,8 +61,9 @@ def diff_profiles(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN),
-            text="wide shows every pod that differs; json and yaml the whole document; html and markdown to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.JUNIT, Format.SARIF),
+            text="wide shows every pod that differs; json and yaml the whole document; html and markdown to share it; "
+            "junit and sarif for CI.",
         ),
     ] = None,
     kube_version: Annotated[
@@ -288,4 +290,9 @@ def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Sum
 
         return page_of(before, after, found, summary)
 
-    return Report(screen=screen, document=document, page=page)
+    def checks() -> list[Check]:
+        from kschedx.cli.checks import of_summary
+
+        return [] if summary is None else [*of_summary(summary)]
+
+    return Report(screen=screen, document=document, page=page, checks=checks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
@@ -12,6 +12,7 @@ import typer
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
 
 
@@ -23,6 +24,8 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     HTML = "html"
     SVG = "svg"
+    JUNIT = "junit"
+    SARIF = "sarif"
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -36,6 +39,8 @@ class Report(Struct, frozen=True, kw_only=True):
     names: Callable[[], Iterable[str]] | None = None
     page: Callable[[], Page] | None = None
     """To be shown and shared: as Markdown, one HTML file, a picture."""
+    checks: Callable[[], Sequence[Check]] | None = None
+    """For CI systems."""
 
 
 def option(*formats: Format, text: str) -> Any:
@@ -91,6 +96,17 @@ def write(report: Report, output: Format | None) -> None:
         case Format.MARKDOWN | Format.HTML | Format.SVG:
             assert report.page is not None, "a command offers the forms that its reports have"
             typer.echo(_page(report.page(), output), nl=False)
+        case Format.JUNIT:
+            from kschedx.render.checks import junit
+
+            assert report.checks is not None, "a command offers the forms that its reports have"
+            typer.echo(junit(report.checks(), "kschedx"), nl=False)
+        case Format.SARIF:
+            from kschedx import __version__
+            from kschedx.render.checks import sarif
+
+            assert report.checks is not None, "a command offers the forms that its reports have"
+            typer.echo(sarif(report.checks(), __version__), nl=False)
         case _:
             assert_never(output)
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
     from kschedx.cli.manifests import Written
+    from kschedx.errors import Place
     from kschedx.explain.setup import Setup
+    from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -132,7 +134,9 @@ def why(
         Format | None,
         option(
             *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it.",
+            *(Format.JUNIT, Format.SARIF),
+            text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it; junit "
+            "and sarif for CI.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -212,7 +216,7 @@ def _one(
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
         raise found.document.fault(error, below=found.template) from None
-    write(_report(explanation, shown, all_nodes=wanted.nodes == "all"), wanted.output)
+    write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
     return exit_code_of(explanation.outcome)
@@ -243,6 +247,7 @@ def _several(
                 priority=pod.spec.priority or 0,
                 command=_command(pod.metadata.namespace, owner, pod.metadata.name, wanted.files),
                 explain=partial(explain, subject, setup),
+                place=place_of(one),
             )
         )
     asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
@@ -292,7 +297,15 @@ def _subject(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | 
     return replace(subject, notes=(*notes, *subject.notes))
 
 
-def _report(explanation: Explanation, nodes: tuple[str, ...], *, all_nodes: bool) -> Report:
+def place_of(found: Pod | Written) -> Place:
+    """Where in a file a pod is from."""
+    from kschedx.api.types import Pod
+    from kschedx.errors import Place
+
+    return Place() if isinstance(found, Pod) or found.document is None else found.document.place
+
+
+def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.screen import print_why
 
@@ -303,10 +316,16 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], *, all_nodes: bool
 
         return page_of(explanation)
 
+    def checks() -> list[Check]:
+        from kschedx.cli.checks import of_explanation
+
+        return [of_explanation(explanation, place)]
+
     return Report(
         screen=screen,
         document=explanation.to_dict,
         page=page,
+        checks=checks,
         names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
     )
 

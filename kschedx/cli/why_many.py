@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +12,12 @@ from msgspec.structs import replace
 from kschedx.answer.explanation import Explanation
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
-from kschedx.errors import ConfigError, UndecidableError
+from kschedx.errors import ConfigError, Place, UndecidableError
 from kschedx.explain.many import Answer, Group, cause_of, decisive
 from kschedx.framework.cycle import Outcome
+
+if TYPE_CHECKING:
+    from kschedx.render.checks import Check
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -27,6 +31,8 @@ class Item(Struct, frozen=True, kw_only=True):
     command: str
     """What tells its whole story."""
     explain: Callable[[], Explanation]
+    place: Place = Place()
+    """Where in a file it is from."""
 
 
 class Asked:
@@ -115,7 +121,13 @@ class Asked:
                 f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip() for answer in self.answers
             ]
 
-        return Report(screen=screen, document=self.document, names=names)
+        def checks() -> list[Check]:
+            from kschedx.cli.checks import of_answer
+
+            pairs = zip(self.answers, self._items, strict=True)
+            return [of_answer(answer, item.place) for answer, item in pairs]
+
+        return Report(screen=screen, document=self.document, names=names, checks=checks)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -1,0 +1,68 @@
+"""The answers of commands as checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from kschedx.answer.explanation import Explanation
+from kschedx.errors import Place
+from kschedx.explain.difference import Summary
+from kschedx.explain.many import Answer
+from kschedx.framework.cycle import Outcome
+from kschedx.render.checks import Check, Result
+
+
+def of_pod(name: str, outcome: Outcome | None, text: Sequence[str], place: Place) -> Check:
+    """A pod that has to be scheduled somewhere. `text` is what to say where it is not."""
+    told = "\n".join(filter(None, text))
+    match outcome:
+        case Outcome.SCHEDULED:
+            return Check(name=name, result=Result.PASSED, rule="unschedulable", place=place)
+        case Outcome.UNSCHEDULABLE:
+            return Check(name=name, result=Result.FAILED, rule="unschedulable", text=told, place=place)
+        case Outcome.GATED:
+            return Check(name=name, result=Result.FAILED, rule="gated", text=told, place=place)
+        case Outcome.ERROR:
+            return Check(name=name, result=Result.FAILED, rule="error", text=told, place=place)
+        case None | Outcome.UNDECIDED:
+            return Check(name=name, result=Result.UNDECIDED, rule="undecided", text=told, place=place)
+        case _:
+            assert_never(outcome)
+
+
+def of_explanation(explanation: Explanation, place: Place) -> Check:
+    from kschedx.explain.diagnosis import Diagnosis
+    from kschedx.explain.ranking import ranking
+    from kschedx.render.outcome import sentence
+
+    cycle = explanation.cycle
+    told = [sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
+    if explanation.outcome is not Outcome.SCHEDULED:
+        told += [f"fix: {fix['title']} ({fix['certainty']})" for fix in _fixes(explanation)[:1]]
+    return of_pod(cycle.pod.key, explanation.outcome, told, place)
+
+
+def _fixes(explanation: Explanation) -> list[dict[str, object]]:
+    found = explanation.to_dict()["fixes"]
+    assert isinstance(found, list)
+    return found
+
+
+def of_answer(answer: Answer, place: Place) -> Check:
+    return of_pod(answer.pod, answer.outcome, ["; ".join(answer.headlines), answer.message], place)
+
+
+def of_summary(summary: Summary) -> Iterator[Check]:
+    """A check for each pod that differs or cannot be decided, and one for all the others."""
+    from kschedx.render.comparison_words import pod_lines
+
+    if summary.same:
+        told = f"{summary.same:,} pods are the same"
+        yield Check(name=told, result=Result.PASSED, rule="other-placement")
+    for difference in summary.differences:
+        headline, facts = pod_lines(difference)
+        text = "\n".join((headline, *facts))
+        yield Check(name=difference.pod, result=Result.FAILED, rule="other-placement", text=text)
+    for pod, reason in summary.undecided.items():
+        yield Check(name=pod, result=Result.UNDECIDED, rule="undecided", text=reason)

@@ -1,0 +1,107 @@
+"""Answers as checks, in the formats that CI systems read: JUnit's XML, and SARIF 2.1.0 for annotations on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from xml.etree import ElementTree
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.errors import Place
+from kschedx.render.safe import visible
+
+
+class Result(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """One thing that was asked about: a pod, a setting."""
+
+    name: str
+    result: Result
+    rule: str
+    """What it failed by, as an identifier: `unschedulable`."""
+    text: str = ""
+    """Why, in words; may have several lines."""
+    place: Place = Place()
+    """Where in a file it is from, if it is."""
+
+
+RULES = {
+    "unschedulable": "No node would take the pod",
+    "gated": "Something keeps the pod from kube-scheduler",
+    "error": "kube-scheduler fails with an internal error",
+    "undecided": "kschedx cannot decide without something that is missing",
+    "other-placement": "The change puts the pod elsewhere, or nowhere",
+    "configuration": "The configuration does what people regret",
+}
+"""Every rule, and what it means."""
+
+
+def junit(checks: Sequence[Check], suite: str) -> str:
+    """A test suite with a case for each check. What cannot be decided is an error, not a failure."""
+    count = {result: sum(one.result is result for one in checks) for result in Result}
+    root = ElementTree.Element(
+        "testsuite",
+        name=suite,
+        tests=str(len(checks)),
+        failures=str(count[Result.FAILED]),
+        errors=str(count[Result.UNDECIDED]),
+    )
+    for one in checks:
+        case = ElementTree.SubElement(
+            root, "testcase", classname=visible(one.place.source) or suite, name=visible(one.name)
+        )
+        if one.place.line is not None:
+            case.set("line", str(one.place.line))
+        if one.result is Result.PASSED:
+            continue
+        lines = [visible(line) for line in one.text.splitlines()]
+        tag = "failure" if one.result is Result.FAILED else "error"
+        fault = ElementTree.SubElement(case, tag, type=one.rule, message=lines[0] if lines else RULES[one.rule])
+        fault.text = "\n".join(lines)
+    ElementTree.indent(root)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, encoding='unicode')}\n"
+
+
+def sarif(checks: Sequence[Check], version: str) -> str:
+    """A run of this version of kschedx, with a result for each check that did not pass."""
+    amiss = [one for one in checks if one.result is not Result.PASSED]
+    rules = sorted({one.rule for one in amiss})
+    driver = {
+        "name": "kschedx",
+        "version": version,
+        "rules": [{"id": rule, "shortDescription": {"text": RULES[rule]}} for rule in rules],
+    }
+    document = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": [_result(one) for one in amiss]}],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _result(check: Check) -> dict[str, object]:
+    text = "\n".join(visible(line) for line in check.text.splitlines()) or RULES[check.rule]
+    found: dict[str, object] = {
+        "ruleId": check.rule,
+        "level": "error" if check.result is Result.FAILED else "warning",
+        "message": {"text": f"{visible(check.name)}: {text}"},
+    }
+    if check.place.source not in ("", "-"):
+        location: dict[str, object] = {"artifactLocation": {"uri": _uri(check.place.source)}}
+        if check.place.line is not None:
+            location["region"] = {"startLine": check.place.line}
+        found["locations"] = [{"physicalLocation": location}]
+    return found
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path.removeprefix("./"))

@@ -1,0 +1,79 @@
+"""`-o junit` and `-o sarif`: what CI systems read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from kschedx.errors import Place
+from kschedx.render.checks import RULES, Check, Result, junit, sarif
+from tests.cli.manifests import BIG_POD, NODE, POD, write
+from tests.command import kschedx
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return write(tmp_path, NODE)
+
+
+def test_a_manifest_that_fits_nowhere_is_a_failure_at_its_line(cluster: Path, tmp_path: Path) -> None:
+    manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
+    ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "junit")
+    suite = ElementTree.fromstring(ran.out)
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    fits, fails = suite
+    assert list(fits) == []
+    assert (fails.get("classname"), fails.get("name")) == (str(manifests), "shop/big-0")
+    assert int(fails.get("line") or 0) > 1
+    failure = fails.find("failure")
+    assert failure is not None
+    assert "insufficient cpu" in (failure.text or "")
+    assert ran.code == 1
+
+
+def test_an_annotation_has_a_file_and_a_line(cluster: Path, tmp_path: Path) -> None:
+    manifests = write(tmp_path, POD, BIG_POD, name="pods of shop.yaml")
+    run = json.loads(kschedx("why", "-f", manifests, "-s", cluster, "-o", "sarif").out)["runs"][0]
+    (result,) = run["results"]
+    assert (result["ruleId"], result["level"]) == ("unschedulable", "error")
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["unschedulable"]
+    location = result["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"].endswith("pods%20of%20shop.yaml")
+    assert location["region"]["startLine"] > 1
+
+
+def test_one_manifest_that_fits(cluster: Path, tmp_path: Path) -> None:
+    manifest = write(tmp_path, POD, name="pod.yaml")
+    assert json.loads(kschedx("why", manifest, "-s", cluster, "-o", "sarif").out)["runs"][0]["results"] == []
+    assert "failure" not in kschedx("why", manifest, "-s", cluster, "-o", "junit").out.replace("failures", "")
+
+
+def test_pods_that_a_profile_moves_are_failures(tmp_path: Path) -> None:
+    snapshot = "fixtures/volume-local-cordoned/cluster.yaml"
+    ran = kschedx("diff-profiles", "default", "hard-zone-spread", "-s", snapshot, "--all", "-o", "junit")
+    suite = ElementTree.fromstring(ran.out)
+    assert [case.get("name") for case in suite if len(case)] == ["streaming/kafka-0", "streaming/kafka-2"]
+    assert [case.get("name") for case in suite if not len(case)] == ["5 pods are the same"]
+
+
+def test_what_a_cluster_says_is_text() -> None:
+    check = Check(
+        name="a\x1b[31m<b>", result=Result.FAILED, rule="unschedulable", text='<x>&"\x00', place=Place(source="-")
+    )
+    case = ElementTree.fromstring(junit([check], "kschedx"))[0]
+    assert case.get("name") == "a\\x1b[31m<b>"
+    assert case[0].text == '<x>&"\\x00'
+    result = json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]
+    assert "locations" not in result
+    assert "\x1b" not in result["message"]["text"]
+
+
+def test_undecided_is_an_error_and_a_warning() -> None:
+    check = Check(name="a", result=Result.UNDECIDED, rule="undecided")
+    suite = ElementTree.fromstring(junit([check], "kschedx"))
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
+    assert suite[0][0].get("message") == RULES["undecided"]
+    assert json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]["level"] == "warning"
