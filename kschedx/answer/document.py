@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from kschedx.answer.extenders_document import extenders_document
+from kschedx.answer.fix import Fix
 from kschedx.explain.notes import Note
-from kschedx.fixes import Fix
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Status

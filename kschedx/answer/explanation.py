@@ -7,10 +7,11 @@ from functools import cached_property
 from msgspec import Struct
 
 from kschedx.answer.document import document
+from kschedx.answer.fix import Fix
 from kschedx.autoscaler.cluster import Autoscaler, PodScaling
 from kschedx.autoscaler.pod_document import scaling_document
 from kschedx.explain.notes import Note, notes
-from kschedx.fixes import Fix, find_fixes
+from kschedx.fixes import find_fixes
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 
@@ -48,7 +49,7 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
-        return find_fixes(self.scheduler, self.cycle)
+        return tuple(map(Fix.of, find_fixes(self.scheduler, self.cycle)))
 
     @cached_property
     def scaling(self) -> PodScaling | None:

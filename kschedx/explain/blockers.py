@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from kschedx.findings import Finding, UntoleratedTaint
 from kschedx.framework.cycle import Cycle
+from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Code, Status
+from kschedx.snapshot.nodes import NodeTable
 
 
 class Blocker(Struct, frozen=True, kw_only=True):
@@ -46,7 +48,11 @@ def account(cycle: Cycle, row: int) -> NodeAccount:
     """All blockers of a node in the order of the plugins; none where the pod fits. The cycle came to Filter."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
-    outcome = cycle.filter
+    return account_of(cycle.nodes, cycle.filter, row)
+
+
+def account_of(nodes: NodeTable, outcome: FilterOutcome, row: int) -> NodeAccount:
+    """The same of what Filter said, `row` being one of `nodes`."""
     nominated = outcome.with_nominated.get(row)
     blockers = [
         _blocker(verdicts.status(row, plugin), is_verdict=nominated is None and index == int(outcome.plugin[row]))
@@ -56,7 +62,7 @@ def account(cycle: Cycle, row: int) -> NodeAccount:
     if nominated is not None:
         blockers = [one for one in blockers if one.plugin != nominated.plugin]
         blockers.insert(0, _blocker(nominated, is_verdict=True, with_nominated=True))
-    return NodeAccount(row=row, name=cycle.nodes.name(row), blockers=tuple(blockers))
+    return NodeAccount(row=row, name=nodes.name(row), blockers=tuple(blockers))
 
 
 def _blocker(status: Status, *, is_verdict: bool, with_nominated: bool = False) -> Blocker:

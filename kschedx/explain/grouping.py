@@ -6,14 +6,15 @@ findings to say (`same_as`, `distance`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from functools import reduce
 
 import numpy as np
 from msgspec import Struct
 
-from kschedx.explain.blockers import NodeAccount, account, only_repeats_cordon
+from kschedx.explain.blockers import NodeAccount, account_of, only_repeats_cordon
 from kschedx.findings import (
+    Finding,
     InsufficientResource,
     MissingNodeFeatures,
     NodeAffinityMismatch,
@@ -45,11 +46,13 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
 
 
 def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
+    """`groups_of` a cycle; empty where no node was evaluated."""
+    return () if cycle.filter is None or cycle.nodes is None else groups_of(cycle.nodes, cycle.filter)
+
+
+def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]:
     """The rejected nodes by what rejects them: fewest blockers first, then those where eviction could help, then the
-    smallest shortfall, then the larger group. Empty where no node was evaluated."""
-    if cycle.filter is None or cycle.nodes is None:
-        return ()
-    outcome, nodes = cycle.filter, cycle.nodes
+    smallest shortfall, then the larger group."""
     rows = np.flatnonzero(outcome.codes != Code.SUCCESS)
     if not len(rows):
         return ()
@@ -63,7 +66,7 @@ def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
     for code in distinct(group):
         members = np.flatnonzero(group == code)
         members = members[np.argsort(distances[members], kind="stable")]
-        exemplar = account(cycle, int(rows[members[0]]))
+        exemplar = account_of(nodes, outcome, int(rows[members[0]]))
         rank = (
             sum(not only_repeats_cordon(finding) for finding in exemplar.findings),
             not exemplar.is_resolvable,
@@ -115,27 +118,57 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
 
 
 def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
-    """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once."""
-    reasons = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
-    facets = reasons
-    for first in np.unique(reasons, return_index=True)[1]:
-        for finding in verdicts.explain(int(rows[first])):
-            match finding:
-                case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
-                    pass
-                case UntoleratedTaint():
-                    facets = _paired(facets, nodes.taints.codes[rows])
-                case MissingNodeFeatures():
-                    facets = _paired(facets, nodes.declared_features.codes[rows])
-                case NodeAffinityMismatch():
-                    keys = {requirement.key for term in finding.terms for requirement in term.requirements}
-                    if NODE_NAME_FIELD in keys:
-                        return np.arange(len(rows), dtype=np.int64)
-                    for key in sorted(keys):
-                        facets = _paired(facets, nodes.label(key).codes[rows])
-                case _:
-                    return np.arange(len(rows), dtype=np.int64)
-    return facets
+    """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once.
+
+    What tells rows apart is read from the findings themselves, until those of all codes name nothing new.
+    """
+    facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
+    known: set[str] = set()
+    while True:
+        told = {
+            trait
+            for first in np.unique(facets, return_index=True)[1]
+            for finding in verdicts.explain(int(rows[first]))
+            for trait in _traits(finding)
+        }
+        if _EACH_NODE in told:
+            return np.arange(len(rows), dtype=np.int64)
+        if told <= known:
+            return facets
+        for trait in sorted(told - known):
+            facets = _paired(facets, _trait(nodes, trait)[rows])
+        known |= told
+
+
+_TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each node"
+_LABEL = "label "
+
+
+def _traits(finding: Finding) -> Iterator[str]:
+    """What of a node decides the facts of a finding, amounts aside."""
+    match finding:
+        case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
+            pass
+        case UntoleratedTaint():
+            yield _TAINTS
+        case MissingNodeFeatures():
+            yield _FEATURES
+        case NodeAffinityMismatch():
+            for key in {requirement.key for term in finding.terms for requirement in term.requirements}:
+                yield _EACH_NODE if key == NODE_NAME_FIELD else _LABEL + key
+        case _:
+            yield _EACH_NODE
+
+
+def _trait(nodes: NodeTable, trait: str) -> IntArray:
+    """(node,) a code per value."""
+    match trait:
+        case "taints":
+            return nodes.taints.codes
+        case "features":
+            return nodes.declared_features.codes
+        case _:
+            return nodes.label(trait.removeprefix(_LABEL)).codes
 
 
 def _shortfall(nodes: NodeTable, resource: str, requested: int) -> FloatArray:

@@ -5,15 +5,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from functools import partial
 
-from msgspec.structs import replace
-
-from kschedx.api.selectors import NodeSelectorRequirement
-from kschedx.api.types import Node, Pod
-from kschedx.findings import NodeAffinityMismatch, RequirementMatch, TermMatch
-from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.remedy import Cost, Place, Remedy, change_pod
+from kschedx.findings import NodeAffinityMismatch, RequirementMatch
+from kschedx.fixes import steps as s
+from kschedx.fixes.situation import Place
 from kschedx.snapshot.nodes import ClusterNodes
 
 CLOSE = 0.6
@@ -23,72 +18,47 @@ OWN_LABELS = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/"
               "failure-domain.beta.kubernetes.io/")  # fmt: skip
 """Labels that the kubelet and the cloud provider own: nobody sets them by hand."""
 
+MADE_FOR = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
+"""What the image was built for: a pod that asks for it runs nowhere else."""
 
-def affinity_remedies(finding: NodeAffinityMismatch, place: Place) -> Iterator[Remedy]:
+NODE_NAME_FIELD = "metadata.name"
+
+
+def affinity_remedies(finding: NodeAffinityMismatch, place: Place) -> Iterator[s.Step]:
     """For the term that comes closest to matching the node."""
     term = min(finding.terms, key=lambda t: t.missing, default=None)
     if term is None:
         return
-    unmatched = [r for r in term.requirements if not r.matched]
+    unmatched = tuple(r for r in term.requirements if not r.matched)
+    if any(r.key in MADE_FOR for r in unmatched):
+        return
     if finding.source != "addedAffinity":
         for requirement in unmatched:
-            yield from _meant(finding, term, requirement, place)
-        yield Remedy(
-            title="drop " + " and ".join(requirement_text(r) for r in unmatched),
-            cost=Cost.LESS,
-            step=change_pod(lambda pod: _without(pod, finding, term, unmatched)),
-        )
+            for meant in _meant(requirement, place.nodes.cluster):
+                yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
+        if any(r.key == NODE_NAME_FIELD for r in unmatched):
+            yield s.DropNodeNames()
+        elif unmatched:
+            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r)}
-    if len(labels) == len(unmatched):
-        text = ", ".join(f"{key}={value}" for key, value in labels.items())
-        yield Remedy(
-            title=f"label {place.node.name} {text}",
-            cost=Cost.NODE,
-            step=place.change_node(lambda node: _labelled(node, labels)),
-        )
+    if labels and len(labels) == len(unmatched):
+        yield s.LabelNode(row=place.node_row, node=place.node.name, labels=tuple(labels.items()))
 
 
 def _may_label(requirement: RequirementMatch) -> bool:
-    return requirement.operator in ("In", "=", "Exists") and not requirement.key.startswith(OWN_LABELS)
+    return (
+        requirement.operator in ("In", "=", "Exists")
+        and not requirement.key.startswith(OWN_LABELS)
+        and requirement.key != NODE_NAME_FIELD
+    )
 
 
-def _labelled(node: Node, labels: dict[str, str]) -> Node:
-    metadata = replace(node.metadata, labels={**node.metadata.labels, **labels})
-    return replace(node, metadata=metadata)
-
-
-def requirement_text(requirement: RequirementMatch) -> str:
-    """`disk=ssd`, `zone in (a, b)`, `gpu exists`."""
-    values = ", ".join(requirement.values)
-    match requirement.operator:
-        case "=" | "==":
-            return f"{requirement.key}={values}"
-        case "In":
-            return f"{requirement.key}={values}" if len(requirement.values) == 1 else f"{requirement.key} in ({values})"
-        case "NotIn":
-            return f"{requirement.key} not in ({values})"
-        case "Exists":
-            return f"{requirement.key} exists"
-        case "DoesNotExist":
-            return f"{requirement.key} does not exist"
-        case operator:
-            return f"{requirement.key} {'>' if operator == 'Gt' else '<'} {values}"
-
-
-def _meant(
-    finding: NodeAffinityMismatch, term: TermMatch, requirement: RequirementMatch, place: Place
-) -> Iterator[Remedy]:
+def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:
     """The value, or the key, that some node has and that is nearly what the pod says."""
     if requirement.operator not in ("In", "=", "Exists"):
         return
-    cluster = place.nodes.cluster
     for key, values in _nearly(requirement, cluster):
-        meant = RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
-        yield Remedy(
-            title=f"select {requirement_text(meant)} instead of {requirement_text(requirement)}",
-            cost=Cost.TYPO,
-            step=change_pod(partial(_with, finding, term, requirement, meant)),
-        )
+        yield RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
 
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -108,39 +78,3 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
             close = difflib.get_close_matches(requirement.values[0], sorted(values), n=1, cutoff=CLOSE)
             if close:
                 yield key, (close[0],)
-
-
-def _with(
-    finding: NodeAffinityMismatch, term: TermMatch, old: RequirementMatch, new: RequirementMatch, pod: Pod
-) -> Pod:
-    if finding.source == "nodeSelector":
-        selector = {k: v for k, v in pod.spec.node_selector.items() if k != old.key}
-        return edit.selecting(pod, selector | {new.key: new.values[0]})
-    return edit.with_term(
-        pod,
-        term.index,
-        tuple(
-            NodeSelectorRequirement(key=new.key, operator=r.operator, values=new.values) if _same(r, old) else r
-            for r in _expressions(pod, term.index)
-        ),
-    )
-
-
-def _without(pod: Pod, finding: NodeAffinityMismatch, term: TermMatch, unmatched: list[RequirementMatch]) -> Pod:
-    if finding.source == "nodeSelector":
-        gone = {r.key for r in unmatched}
-        return edit.selecting(pod, {k: v for k, v in pod.spec.node_selector.items() if k not in gone})
-    kept = tuple(r for r in _expressions(pod, term.index) if not any(_same(r, old) for old in unmatched))
-    return edit.with_term(pod, term.index, kept)
-
-
-def _same(requirement: NodeSelectorRequirement, match: RequirementMatch) -> bool:
-    return (requirement.key, requirement.operator, requirement.values) == (match.key, match.operator, match.values)
-
-
-def _expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
-    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = rules.required_during_scheduling_ignored_during_execution if rules else None
-    if required is None or index >= len(required.node_selector_terms):
-        return ()
-    return required.node_selector_terms[index].match_expressions

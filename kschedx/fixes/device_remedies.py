@@ -1,23 +1,178 @@
-"""Remedies for devices: pods whose claims have those that would do.
+"""Remedies for devices: pods whose claims have those that would do, fewer of them, a claim that is made (anew).
 
-A claim itself cannot be changed, and kube-scheduler evicts nobody for a device, so that is all that can be tried.
+kube-scheduler evicts nobody for a device, and the spec of a ResourceClaim cannot be changed.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from kschedx.findings import DeviceShortage, InsufficientDevices
-from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
-from kschedx.fixes.resource_remedies import MOST_VICTIMS, pod_list
+from msgspec.structs import replace
+
+from kschedx.api.devices import (
+    AllocationMode,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from kschedx.api.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
+from kschedx.findings import (
+    DeviceClaimBeingDeleted,
+    DeviceClaimNotCreated,
+    DeviceClaimNotFound,
+    DeviceClaimNotOwned,
+    DeviceClaimOutOfReach,
+    DeviceClassNotFound,
+    DeviceShortage,
+    InsufficientDevices,
+)
+from kschedx.fixes import steps as s
+from kschedx.fixes.resource_remedies import MOST_VICTIMS
+from kschedx.fixes.situation import Place
+from kschedx.fixes.victims import deletion, may_go, stay_gone
 
 _TRIED = 3
-"""Ways to free the devices of a node; which of them belong together is for the trial to say."""
+"""Ways to free the devices of a node, and classes of a claim of which only the name is known; which of them do is for
+the trial to say."""
+CLOSE = 0.6
+
+DeviceProblem = (
+    InsufficientDevices
+    | DeviceClaimNotFound
+    | DeviceClaimNotCreated
+    | DeviceClaimBeingDeleted
+    | DeviceClaimNotOwned
+    | DeviceClassNotFound
+    | DeviceClaimOutOfReach
+)
 
 
-def free_devices(finding: InsufficientDevices, place: Place) -> Iterator[Remedy]:
+def device_remedies(finding: DeviceProblem, place: Place) -> Iterator[s.Step]:
+    devices = place.snapshot.devices
+    match finding:
+        case InsufficientDevices():
+            yield from _fewer(finding, place)
+            yield from _wider(finding, place)
+            yield from _free(finding, place)
+        case DeviceClaimNotFound():
+            for spec in _guesses(place):
+                yield s.CreateDeviceClaim(claim=_claim(finding.claim, spec))
+        case DeviceClaimNotCreated():
+            yield from _from_template(finding, place)
+        case DeviceClassNotFound():
+            claim = devices.claims.get(finding.claim)
+            close = difflib.get_close_matches(finding.device_class, sorted(devices.classes), n=1, cutoff=CLOSE)
+            if claim is not None and close:
+                spec = _of_class(claim.spec, finding.device_class, close[0])
+                yield s.RecreateDeviceClaim(claim=_anew(claim, spec), device_class=close[0])
+            yield s.CreateDeviceClass(name=finding.device_class)
+        case _:
+            claim = devices.claims.get(finding.claim)
+            if claim is None or _is_used_by_others(claim, place):
+                return
+            owner = _owner(place) if isinstance(finding, DeviceClaimNotOwned) else None
+            yield s.RecreateDeviceClaim(claim=_anew(claim, claim.spec, owner))
+
+
+def _is_used_by_others(claim: ResourceClaim, place: Place) -> bool:
+    return any(one.name != place.pod.metadata.name for one in claim.status.reserved_for)
+
+
+# --- claims
+
+
+def _claim(key: str, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
+    namespace, _, name = key.partition("/")
+    owners = () if owner is None else (owner,)
+    return ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace, owner_references=owners), spec=spec)
+
+
+def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
+    """The claim as it would be if it were created now: allocated to nobody."""
+    made = _claim(claim.key, spec, owner or claim.metadata.controller)
+    return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
+
+
+def _owner(place: Place) -> OwnerReference:
+    pod = place.pod.metadata
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+
+
+def _guesses(place: Place) -> Iterator[ResourceClaimSpec]:
+    """One device of a class that exists."""
+    for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
+        exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
+        yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
+
+
+def _from_template(finding: DeviceClaimNotCreated, place: Place) -> Iterator[s.Step]:
+    spec = place.snapshot.devices.templates.get(finding.template)
+    name = f"{place.pod.metadata.name}-{finding.pod_claim}"
+    status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
+    for one in (spec,) if spec is not None else _guesses(place):
+        claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, _owner(place))
+        yield s.CreateDeviceClaim(claim=claim, template=finding.template if spec else "", status=status)
+
+
+def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
+    def changed(request: DeviceRequest) -> DeviceRequest:
+        exactly = request.exactly
+        if exactly is None or exactly.device_class_name != wrong:
+            return request
+        return replace(request, exactly=replace(exactly, device_class_name=meant))
+
+    return replace(spec, devices=replace(spec.devices, requests=tuple(map(changed, spec.devices.requests))))
+
+
+def _fewer(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
+    """As many devices as are free."""
+    short = finding.shortages[0] if len(finding.shortages) == 1 else None
+    claim = place.snapshot.devices.claims.get(short.claim) if short else None
+    if short is None or claim is None or not short.free or short.wanted is None or short.wanted <= short.free:
+        return
+    count = short.free
+
+    def changed(request: DeviceRequest) -> DeviceRequest:
+        if request.name != short.request or request.exactly is None:
+            return request
+        return replace(request, exactly=replace(request.exactly, count=count))
+
+    requests = tuple(map(changed, claim.spec.devices.requests))
+    if requests != claim.spec.devices.requests:
+        spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
+        yield s.AskForFewerDevices(claim=_anew(claim, spec), request=short.request, count=count)
+
+
+def _wider(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
+    """Any device of the class; devices that need not go together."""
+    for short in finding.shortages:
+        claim = place.snapshot.devices.claims.get(short.claim)
+        if claim is None or short.stage == "none" or _is_used_by_others(claim, place):
+            continue
+        requests = tuple(_unselective(one) if one.name == short.request else one for one in claim.spec.devices.requests)
+        if requests != claim.spec.devices.requests:
+            spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
+            yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=short.request)
+    for key in finding.claims if finding.constraints else ():
+        claim = place.snapshot.devices.claims.get(key)
+        if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
+            spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
+            yield s.WidenDeviceClaim(claim=_anew(claim, spec))
+
+
+def _unselective(request: DeviceRequest) -> DeviceRequest:
+    return request if request.exactly is None else replace(request, exactly=replace(request.exactly, selectors=()))
+
+
+# --- the pods that have them
+
+
+def _free(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
     """Delete the pod of the lowest priority that has enough of them, or the fewest pods."""
     if not finding.shortages or any(_lacking(one) is None for one in finding.shortages):
         return
@@ -28,7 +183,7 @@ def free_devices(finding: InsufficientDevices, place: Place) -> Iterator[Remedy]
             if len(rows) == 1:
                 held[rows[0]] += 1
     wanted = sum(_lacking(one) or 0 for one in finding.shortages)
-    priorities = place.cycle.snapshot.pods.priorities
+    priorities = place.snapshot.pods.priorities
     enough = sorted((row for row in held if held[row] >= wanted), key=lambda row: (priorities[row], held[row], row))
     ways: list[tuple[int, ...]] = [(row,) for row in enough[:_TRIED]]
     if not ways:
@@ -37,7 +192,8 @@ def free_devices(finding: InsufficientDevices, place: Place) -> Iterator[Remedy]
         number = next((at + 1 for at, total in enumerate(sums) if total >= wanted), None)
         ways = [tuple(sorted(most[:number]))] if number else []
     for victims in ways:
-        yield Remedy(title=f"delete {pod_list(victims, place)}", cost=Cost.OTHER_PODS, step=delete_pods(victims))
+        if stay_gone(victims, place.situation):
+            yield deletion(victims, place.snapshot, node=place.node.name)
 
 
 def _lacking(short: DeviceShortage) -> int | None:
@@ -47,14 +203,14 @@ def _lacking(short: DeviceShortage) -> int | None:
 
 
 def _pods(claim: str, consumers: tuple[str, ...], place: Place) -> list[int]:
-    """Rows of the pods that use a claim; none where one of them counts for more than the pod, or is not known."""
-    pods = place.cycle.snapshot.pods
+    """Rows of the pods that use a claim; none where one of them may not go, or is not known."""
+    pods = place.snapshot.pods
     namespace = claim.partition("/")[0]
     rows = []
     for consumer in consumers:
         kind, _, name = consumer.partition("/")
         row = pods.rows.get(f"{namespace}/{name}") if kind == "pods" else None
-        if row is None or pods.priorities[row] > place.pod.priority:
+        if row is None or not may_go(row, place.situation):
             return []
         rows.append(row)
     return rows

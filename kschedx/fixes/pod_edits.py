@@ -23,7 +23,9 @@ from kschedx.api.types import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaimStatus,
     PodSpec,
+    ResourceList,
     ResourceRequirements,
     Taint,
     Toleration,
@@ -111,6 +113,37 @@ def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement,
     return _with_affinity(pod, replace(affinity, node_affinity=None if empty else rules))
 
 
+def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
+    """Those of a required node affinity term."""
+    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    if required is None or index >= len(required.node_selector_terms):
+        return ()
+    return required.node_selector_terms[index].match_expressions
+
+
+def names_nodes(pod: Pod) -> bool:
+    """Whether a required node affinity term does."""
+    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    return required is not None and any(term.match_fields for term in required.node_selector_terms)
+
+
+def without_node_names(pod: Pod) -> Pod:
+    """With required node affinity terms that name no node; terms that then are empty go."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = affinity.node_affinity
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    if rules is None or required is None:
+        return pod
+    terms = tuple(replace(term, match_fields=()) for term in required.node_selector_terms)
+    kept = tuple(term for term in terms if not term.is_empty)
+    after = replace(required, node_selector_terms=kept) if len(kept) == len(terms) else None
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=after)
+    empty = after is None and not rules.preferred_during_scheduling_ignored_during_execution
+    return _with_affinity(pod, replace(affinity, node_affinity=None if empty else rules))
+
+
 def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
     return with_spec(pod, replace(pod.spec, affinity=None if affinity == Affinity() else affinity))
 
@@ -178,3 +211,29 @@ def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
 
     containers = tuple(replace(c, ports=tuple(map(changed, c.ports))) for c in pod.spec.containers)
     return with_spec(pod, replace(pod.spec, containers=containers))
+
+
+# --- resources, claims
+
+
+def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
+    """With every request and limit of one resource for another."""
+
+    def renamed(amounts: ResourceList) -> ResourceList:
+        return {meant if name == resource else name: amount for name, amount in amounts.items()}
+
+    def changed(container: Container) -> Container:
+        old = container.resources
+        return replace(container, resources=replace(old, requests=renamed(old.requests), limits=renamed(old.limits)))
+
+    spec = pod.spec
+    containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
+    return with_spec(pod, replace(spec, containers=containers, init_containers=inits))
+
+
+def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:
+    """With what kube-controller-manager writes when it has made a ResourceClaim from a template."""
+    if status is None:
+        return pod
+    others = tuple(one for one in pod.status.resource_claim_statuses if one.name != status.name)
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=(*others, status)))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
-from msgspec.structs import replace
-
-from kschedx.explain.grouping import node_groups
+from kschedx.api.types import Pod
+from kschedx.errors import UndecidableError
 from kschedx.findings import Finding
-from kschedx.fixes.model import Certainty, Fix, Proposal
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes import steps as s
+from kschedx.fixes.cost import Cost
+from kschedx.fixes.making import Ground, all_made, made
+from kschedx.fixes.model import Certainty, Fix
+from kschedx.fixes.new_node import nodes_that_would_do
+from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import remedies
-from kschedx.fixes.remedy import Cost, Place, Remedy, delete_pods
-from kschedx.fixes.trial import Result, attempt
+from kschedx.fixes.situation import Place, Situation, tried
+from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.unheard import Stake, open_stake
@@ -22,12 +27,22 @@ MOST_PLACES = 16
 MOST_TRIALS = 32
 FEWER_TRIALS = 12
 """In a cluster of a thousand nodes or more, where each takes longer."""
+MOST_NEW_NODES = 12
+"""New nodes that are tried where nothing else helps."""
+MOST_STARTS = 4
+"""Situations for which a new node is looked for."""
+MOST_DEPTH = 5
+"""Steps after which only a new node is looked for."""
 MOST_FIXES = 6
 MOST_OF_A_COST = 2
 """Fixes of the same cost that are told: a reader wants alternatives, not variations."""
 MOST_PARTIAL = 2
 MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
+MOST_COMBINED = 24
+"""Ways to mend one node that are tried."""
+GATES_OF_CONTROLLERS = ("kueue.x-k8s.io/", "scheduling.volcano.sh/", "karpenter.sh/", "jobset.x-k8s.io/")
+"""Gates that a controller lifts when the pod's turn has come: to remove one is to jump a queue."""
 
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
@@ -35,135 +50,213 @@ NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 
 def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried."""
-    if cycle.outcome in NOTHING_TO_FIX or not len(scheduler.nodes):
+    if cycle.outcome in NOTHING_TO_FIX:
         return ()
+    return tuple(_Search(scheduler, cycle).found())
+
+
+class _Search:
+    """The trials of one pod: each proposal is tried once, and their number is limited."""
+
+    def __init__(self, scheduler: Scheduler, cycle: Cycle) -> None:
+        self._scheduler = scheduler
+        self._cycle = cycle
+        self._left = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
+        self._seen: set[str] = set()
+        """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
+
+    def found(self) -> Iterator[Fix]:
+        base = _ungated(self._cycle)
+        if base is None:
+            return
+        start = self._try(base)
+        if start is None:
+            return
+        if start.feasible:
+            if start.proposal.steps:
+                yield _fix(start, self._cycle)
+            return
+        situations = [start, *self._alternatives(start)]
+        verified = [one for one in situations if one.feasible]
+        if not verified:
+            deeper = list(self._deeper(situations))
+            situations += deeper
+            verified = [one for one in deeper if one.feasible]
+        if not verified:
+            verified = list(self._new_nodes(situations))
+        yield from _best(verified, self._cycle) if verified else _partial(situations[1:], start, self._cycle)
+
+    def _try(self, proposal: Proposal) -> Situation | None:
+        """None where it was tried already, or nothing can be said."""
+        key = repr(sorted(map(repr, proposal.steps)))
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        try:
+            found = tried(self._scheduler, self._cycle.profile, proposal, self._cycle.refused)
+        except UndecidableError:
+            return None
+        return found if _is_about_its_nodes(found) else None
+
+    def _all(self, proposals: Iterable[Proposal]) -> Iterator[Situation]:
+        for proposal in proposals:
+            if self._left <= 0:
+                return
+            found = self._try(proposal)
+            if found is not None:
+                self._left -= 1
+                yield found
+
+    def _alternatives(self, start: Situation) -> Iterator[Situation]:
+        """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
+        preempting = _preemption(self._cycle, start)
+        whole = [((one.cost, len(one.steps), -1), one) for one in preempting]
+        single: list[Proposal] = []
+        for number, (place, findings) in enumerate(_places(start)):
+            groups = _ways(findings, place)
+            whole += [((one.cost, len(one.steps), number), one) for one in _whole(groups, start)]
+            if len(groups) > 1:
+                single += [made(step, start.proposal, start.ground) for group in groups for step in group]
+        yield from self._all(proposal for _, proposal in sorted(whole, key=lambda item: item[0]))
+        yield from self._all(single)
+
+    def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:
+        """What a step brought to light is mended too: a claim that now exists wants a volume."""
+        self._left = max(self._left, MOST_TRIALS // 2)
+        waiting = list(situations[1:])
+        for _ in range(MOST_DEPTH):
+            following: list[Situation] = []
+            for one in sorted(waiting, key=lambda it: (len(it.remaining), it.proposal.cost))[:4]:
+                proposals = [
+                    proposal
+                    for place, findings in islice(_places(one), 3)
+                    for proposal in islice(_whole(_ways(findings, place), one), 6)
+                ]
+                for found in self._all(sorted(proposals, key=lambda it: it.cost)):
+                    yield found
+                    if found.feasible:
+                        return
+                    following.append(found)
+            waiting = following
+
+    def _new_nodes(self, situations: Sequence[Situation]) -> Iterator[Situation]:
+        """The node that would do, for the pod as it is or with the fewest changes that let a node be looked at."""
+        first = situations[0]
+        ready = [one for one in situations[1:] if one.status.is_success]
+        ready.sort(key=lambda one: (one.proposal.cost, len(one.proposal.steps)))
+        if edit.names_nodes(first.pod) and not _is_of_a_daemon_set(first.pod):
+            ready = [*self._all([made(s.DropNodeNames(), first.proposal, first.ground)]), *ready]
+        for start in (first, *ready)[:MOST_STARTS]:
+            self._left = MOST_NEW_NODES
+            proposals = (made(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
+            found = next((one for one in self._all(proposals) if one.feasible), None)
+            if found is not None:
+                yield found
+                return
+
+
+def _is_of_a_daemon_set(pod: Pod) -> bool:
+    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+
+
+def _ungated(cycle: Cycle) -> Proposal | None:
+    """The pod to start from; None where only a controller can let it go on."""
     base = Proposal(pod=cycle.pod)
-    if cycle.outcome is Outcome.GATED:
-        names = ", ".join(gate.name for gate in cycle.pod.spec.scheduling_gates)
-        if not names:
-            return ()
-        pod = replace(cycle.pod, spec=replace(cycle.pod.spec, scheduling_gates=()))
-        base = Proposal(steps=(f"remove scheduling gate {names}",), pod=pod)
-        lifted = attempt(scheduler, cycle, base)
-        if lifted.feasible:
-            return (_fix(base, lifted, cycle),)
-    tried = [
-        (proposal, attempt(scheduler, cycle, proposal))
-        for proposal in islice(_distinct(_proposals(cycle, base)), _trials(scheduler))
-    ]
-    return tuple(_best(tried, cycle))
+    gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
+    if cycle.outcome is not Outcome.GATED or not gates:
+        return base
+    if any(gate.startswith(GATES_OF_CONTROLLERS) for gate in gates):
+        return None
+    return made(s.RemoveGates(gates=gates), base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
 
-def _trials(scheduler: Scheduler) -> int:
-    return MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
+def _is_about_its_nodes(found: Situation) -> bool:
+    """Where steps name nodes, one of these is among those that the pod then fits on: the rest is by chance."""
+    named = set()
+    for step in found.proposal.steps:
+        match step:
+            case s.Uncordon(node=node) | s.RemoveTaints(node=node) | s.LabelNode(node=node) | s.DeletePods(node=node):
+                named.add(node)
+            case s.AddNode(node=added):
+                named.add(added.name)
+            case _:
+                pass
+    named.discard("")
+    return not found.feasible or named <= set(found.feasible)
 
 
-# --- what to try
+# --- where to look
 
 
-def _proposals(cycle: Cycle, base: Proposal) -> Iterator[Proposal]:
-    """Every way to mend all that is wrong with one node, cheapest first; single steps where no node can be mended
-    whole."""
-    whole = [((preempting.cost, 1, -1), preempting) for preempting in _preemption(cycle, base)]
-    single: list[Proposal] = []
-    for number, (place, findings) in enumerate(_places(cycle)):
-        if len(findings) > MOST_WRONG:
-            continue
-        groups = remedies(findings, place)
-        for steps in islice(product(*groups), 24) if all(groups) else ():
-            proposal = _combined(base, steps)
-            whole.append(((proposal.cost, len(proposal.steps), number), proposal))
-        single.extend(remedy.on(base) for group in groups for remedy in group if len(groups) > 1)
-    yield from (proposal for _, proposal in sorted(whole, key=lambda item: item[0]))
-    yield from single
+def _places(situation: Situation) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
+    """The nearest node of each group, with all its findings, nearest group first."""
+    if situation.status.is_success:
+        for group in situation.groups[:MOST_PLACES]:
+            row = group.exemplar.row
+            yield Place(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
+    elif len(situation.scheduler.nodes):
+        # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
+        place = Place(situation=situation, nodes=situation.scheduler.nodes, row=0)
+        yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _preemption(cycle: Cycle, base: Proposal) -> Iterator[Proposal]:
+def _ways(findings: Sequence[Finding], place: Place) -> tuple[tuple[s.Step, ...], ...]:
+    return () if len(findings) > MOST_WRONG else remedies(findings, place)
+
+
+def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator[Proposal]:
+    """Ways to mend all of it."""
+    if not groups or not all(groups):
+        return
+    for steps in islice(product(*groups), MOST_COMBINED):
+        done = all_made(steps, situation.proposal, situation.ground)
+        if done.added is None or len(done.steps) == 1:  # a new node that needs more is not like the old one
+            yield done
+
+
+def _preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
     """What kube-scheduler is about to do by itself, where it is not a matter of chance."""
     result = cycle.post_filter
     if result is None:
         return
     for candidate in result.candidates:
         if candidate.node == result.nominated_node:
-            pods = cycle.snapshot.pods
-            named = " and ".join(pods.key(row) for row in candidate.victims)
-            remedy = Remedy(
-                title=f"delete {named}, as preemption will", cost=Cost.OTHER_PODS, step=delete_pods(candidate.victims)
-            )
-            yield remedy.on(base)
-
-
-def _places(cycle: Cycle) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
-    """The nearest node of each group, with all its findings, nearest group first."""
-    if cycle.nodes is not None:
-        for group in node_groups(cycle)[:MOST_PLACES]:
-            yield Place(cycle, cycle.nodes, group.exemplar.row), group.exemplar.findings
-    elif cycle.pre_filter_status.findings:
-        # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
-        yield Place(cycle, cycle.all_nodes, 0), cycle.pre_filter_status.findings
-
-
-def _combined(base: Proposal, steps: Sequence[Remedy]) -> Proposal:
-    proposal = base
-    for step in steps:
-        proposal = step.on(proposal)
-    return proposal
-
-
-def _distinct(proposals: Iterator[Proposal]) -> Iterator[Proposal]:
-    seen: set[str] = set()
-    for proposal in proposals:
-        if proposal.title not in seen:
-            seen.add(proposal.title)
-            yield proposal
+            step = deletion(candidate.victims, cycle.snapshot, by_preemption=True)
+            yield made(step, start.proposal, start.ground)
 
 
 # --- what to tell
 
 
-def _best(tried: Sequence[tuple[Proposal, Result]], cycle: Cycle) -> Iterator[Fix]:
-    """The verified fixes, a few of each cost, those that open the most nodes first; failing any, the partial ones."""
-    verified = sorted(
-        ((proposal, result) for proposal, result in tried if result.feasible),
-        key=lambda item: (item[0].cost, -len(item[1].feasible)),
-    )
-    fewest = min((len(proposal.steps) for proposal, _ in verified), default=0)
-    told: list[int] = []
-    for proposal, result in verified:
-        if len(proposal.steps) > fewest:
+def _best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
+    """A few of each cost, those that open the most nodes first."""
+    ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
+    fewest = min(len(one.proposal.steps) for one in ordered)
+    told: list[Cost] = []
+    for one in ordered:
+        cost = one.proposal.cost
+        if len(one.proposal.steps) > fewest:
             continue  # nobody does two things where one is enough
-        if len(told) < MOST_FIXES and told.count(proposal.cost) < MOST_OF_A_COST:
-            told.append(proposal.cost)
-            yield _fix(proposal, result, cycle)
-    if not verified:
-        yield from islice(_partial(tried, cycle), MOST_PARTIAL)
+        if len(told) < MOST_FIXES and told.count(cost) < MOST_OF_A_COST:
+            told.append(cost)
+            yield _fix(one, cycle)
 
 
-def _partial(tried: Sequence[tuple[Proposal, Result]], cycle: Cycle) -> Iterator[Fix]:
+def _partial(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
     """Proposals after which a plugin that rejected nodes rejects none."""
-    if cycle.filter is None:
+    if not start.status.is_success:
         return
-    before = {
-        name
-        for name, verdicts in zip(cycle.filter.plugins, cycle.filter.verdicts, strict=True)
-        if verdicts.rejected.any()
-    }
-    for proposal, result in tried:
-        gone = before - set(result.remaining)
-        if gone and result.remaining:
-            left = ", ".join(
-                f"{name} on {count:,} {'node' if count == 1 else 'nodes'}" for name, count in result.remaining.items()
-            )
-            last = f"{proposal.steps[-1]} (then still {left})"
-            yield _fix(replace(proposal, steps=(*proposal.steps[:-1], last)), result, cycle)
+    found = (one for one in situations if one.remaining and start.remaining.keys() - one.remaining.keys())
+    for one in islice(found, MOST_PARTIAL):
+        yield _fix(one, cycle)
 
 
-def _fix(proposal: Proposal, result: Result, cycle: Cycle) -> Fix:
+def _fix(situation: Situation, cycle: Cycle) -> Fix:
     is_open = open_stake(cycle.unheard) is Stake.FIT or cycle.is_extended
-    is_certain = bool(result.feasible) and not is_open
     return Fix(
-        title=proposal.title,
-        certainty=Certainty.VERIFIED if is_certain else Certainty.PARTIAL,
-        changes=tuple(proposal.changes(cycle.pod, cycle.snapshot)),
-        feasible_nodes=result.feasible,
+        steps=situation.proposal.steps,
+        certainty=Certainty.VERIFIED if situation.feasible and not is_open else Certainty.PARTIAL,
+        changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
+        feasible_nodes=situation.feasible,
+        remaining={} if situation.feasible else situation.remaining,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.selectors import (
     NODE_NAME_FIELD,
@@ -102,9 +103,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
                 return (_terms("addedAffinity", self._added, node),)
             return (_mismatch(pod, node),)
 
+        refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD
         return Verdicts.first_of(
             (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_ENFORCED),
-            (~where_required(rules, nodes), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD),
+            # two cases of one text: a node that fails at the nodeSelector says nothing of the affinity
+            (~where_required(replace(rules, node_selector=None), nodes), *refused),
+            (~where_required(replace(rules, label_selector=None), nodes), *refused),
             explain=explain,
         )
 

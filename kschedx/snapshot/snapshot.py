@@ -217,5 +217,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """The cluster with some claims replaced or added, by `namespace/name`."""
-        storage = replace(self.storage, claims={**self.storage.claims, **changed})
-        return replace(self, storage=storage, _tables={})
+        return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
+
+    def with_storage(self, storage: Storage) -> Snapshot:
+        return replace(self, storage=storage, _tables=dict(self._tables))

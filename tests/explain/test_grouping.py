@@ -87,3 +87,13 @@ def test_rejected_by_nominated_pods_only_is_a_group_of_its_own() -> None:
     found = [account(cycle, group.rows[0]).blockers[0].with_nominated for group in node_groups(cycle)]
     assert groups(*objects) == [["taken"], ["full"]]
     assert found == [True, False]
+
+
+def test_a_selector_that_hides_an_affinity_is_another_matter() -> None:
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    me = pod("me", nodeSelector={ZONE: "a"}, affinity=affinity)
+    assert groups(node("in", labels={ZONE: "a", "disk": "nvme"}), node("out", labels={"disk": "nvme"}), me) == [
+        ["in"],
+        ["out"],
+    ]

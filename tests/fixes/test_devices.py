@@ -22,10 +22,11 @@ def held(name: str, *devices: str, priority: int = 0) -> list[Manifest]:
     ]
 
 
-def titles(*objects: Manifest, certainty: Certainty = Certainty.VERIFIED) -> list[str]:
+def titles(*objects: Manifest, certainty: Certainty = Certainty.VERIFIED, of: str = "delete") -> list[str]:
+    """Of the fixes that begin with a word."""
     snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), *objects])
     fixes = kschedx.explain(snapshot, "default/me").fixes
-    return [fix.title for fix in fixes if fix.certainty is certainty]
+    return [fix.title for fix in fixes if fix.certainty is certainty and fix.title.startswith(of)]
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,10 @@ def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
     assert titles(wanted, *busy) == [f"delete default/{name} (priority 0) on a" for name in ("two", "one")]
     apart = [*held("one", "gpu-0"), *held("two", "gpu-2"), *held("other", "gpu-3", priority=9)]
     assert titles(wanted, *apart) == ["delete default/one (priority 0) on a"]
+
+
+def test_fewer_devices_where_some_are_free() -> None:
+    wanted = claim("mine", request(count=3))
+    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="ask") == [
+        "ask for 2 devices with request r of claim default/mine"
+    ]

@@ -30,7 +30,7 @@ from kschedx.export.anonymous.tokens import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.affinity_remedies import OWN_LABELS
-from kschedx.fixes.remedies import SYSTEM_TAINTS
+from kschedx.fixes.node_remedies import SYSTEM_TAINTS
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
 from tests.builders import Manifest, node, pod

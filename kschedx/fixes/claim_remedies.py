@@ -1,0 +1,172 @@
+"""Remedies for the claims of a pod: the claim that is missing, made anew, or bound to a volume."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kschedx.api.decode import decode
+from kschedx.api.storage import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    OfStatefulSet,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    StorageClass,
+    VolumeResourceRequirements,
+    default_class,
+    is_bound_to,
+    with_default_class,
+)
+from kschedx.api.types import ObjectMeta, OwnerReference
+from kschedx.errors import InputError
+from kschedx.findings import (
+    ClaimBeingDeleted,
+    ClaimLost,
+    ClaimNotFound,
+    ClaimNotOwned,
+    ClaimUnbound,
+    SelectedNodeMismatch,
+    VolumeNotFound,
+)
+from kschedx.fixes import steps as s
+from kschedx.fixes.situation import Place
+from kschedx.fixes.volume_remedies import free_volume, volume_for
+from kschedx.snapshot.snapshot import Snapshot
+
+CLOSE = 0.6
+"""difflib's ratio from which a class is taken for a misspelling of another."""
+DEFAULT_SIZE = "1Gi"
+"""Of a claim of which nothing but the name is known."""
+
+ClaimProblem = (
+    ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound | SelectedNodeMismatch
+)
+
+
+def claim_remedies(finding: ClaimProblem, place: Place) -> Iterator[s.Step]:
+    snapshot = place.snapshot
+    match finding:
+        case ClaimNotFound():
+            yield _new_claim(finding, place)
+            return
+        case ClaimUnbound():
+            claim = snapshot.storage.claims.get(finding.claim.claim)
+        case _:
+            claim = snapshot.storage.claims.get(finding.claim)
+    if claim is None:
+        return
+    match finding:
+        case ClaimUnbound():
+            yield from _bind(finding, claim, snapshot)
+        case VolumeNotFound():
+            storage_class = snapshot.storage.classes.get(claim.storage_class)
+            volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
+            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, is_restored=True)
+            yield s.RecreateClaim(claim=_anew(claim, place))
+        case ClaimNotOwned():
+            yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
+        case _:
+            yield s.RecreateClaim(claim=_anew(claim, place))
+
+
+def _anew(claim: PersistentVolumeClaim, place: Place, *, owned: bool = False) -> PersistentVolumeClaim:
+    """The claim as it would be if it were created now: bound to nothing."""
+    metadata = claim.metadata
+    annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
+    owners = (_owner(place),) if owned else metadata.owner_references
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            labels=metadata.labels,
+            annotations=annotations,
+            owner_references=owners,
+        ),
+        spec=replace(claim.spec, volume_name=""),
+    )
+
+
+def _owner(place: Place) -> OwnerReference:
+    pod = place.pod.metadata
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+
+
+# --- a claim that is not there
+
+
+def _new_claim(finding: ClaimNotFound, place: Place) -> s.Step:
+    """As the StatefulSet's template says it; of any other only the name is known."""
+    snapshot = place.snapshot
+    namespace, _, name = finding.claim.partition("/")
+    default = default_class(snapshot.storage.classes.values())
+    owner = place.pod.metadata.controller
+    if owner is not None and owner.kind == "StatefulSet" and not finding.ephemeral:
+        raw = snapshot.workloads.get(("StatefulSet", namespace, owner.name))
+        for template in _templates(raw) if raw else ():
+            if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
+                annotations = {
+                    key: text for key, text in template.metadata.annotations.items() if key == BETA_STORAGE_CLASS
+                }
+                metadata = replace(template.metadata, name=name, namespace=namespace, annotations=annotations)
+                claim = with_default_class(replace(template, metadata=metadata), default)
+                return s.CreateClaim(claim=claim, template_of=owner.name)
+    chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
+    claim = PersistentVolumeClaim(
+        metadata=ObjectMeta(
+            name=name, namespace=namespace, owner_references=(_owner(place),) if finding.ephemeral else ()
+        ),
+        spec=PersistentVolumeClaimSpec(
+            access_modes=("ReadWriteOnce",),
+            resources=VolumeResourceRequirements(requests={"storage": DEFAULT_SIZE}),
+            storage_class_name=chosen.name if chosen else "",
+        ),
+    )
+    return s.CreateClaim(claim=claim, is_ephemeral=finding.ephemeral)
+
+
+def _waits(storage_class: StorageClass) -> bool:
+    return storage_class.waits_for_first_consumer and storage_class.can_provision
+
+
+def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
+    """Those of a StatefulSet; none where they cannot be read."""
+    try:
+        return decode(stateful_set, OfStatefulSet).spec.volume_claim_templates
+    except InputError:
+        return ()
+
+
+# --- a claim that has to be bound first
+
+
+def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.Step]:
+    """To a volume that is there; to the class that was meant; to a volume that somebody makes."""
+    storage = snapshot.storage
+    named = storage.volumes.get(claim.spec.volume_name)
+    usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
+    found = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
+    if found is not None:
+        yield s.BindClaim(claim=_bound(claim, found.name), volume=found.name)
+    if finding.cause == "class-missing":
+        for name in difflib.get_close_matches(claim.storage_class, sorted(storage.classes), n=1, cutoff=CLOSE):
+            spec = replace(claim.spec, storage_class_name=name, volume_name="")
+            metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
+            yield s.RecreateClaim(claim=PersistentVolumeClaim(metadata=metadata, spec=spec), storage_class=name)
+    if found is None:
+        name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
+        storage_class = storage.classes.get(claim.storage_class)
+        yield s.CreateVolume(
+            volume=volume_for(claim, name, storage_class, bound=True),
+            claim_key=claim.key,
+            claim=_bound(claim, name),
+            provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
+        )
+
+
+def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
+    """The claim as the volume controller leaves it."""
+    metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
+    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))

@@ -1,0 +1,169 @@
+"""A cluster and a pod that differ from what is, as an overlay of a snapshot and as changes to make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.api.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kschedx.api.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedx.api.types import Node, Pod
+from kschedx.fixes.changes import Change, Json, Target
+from kschedx.fixes.cost import Cost
+from kschedx.fixes.manifests import add, manifest, node_patch, pod_patch, pointer
+from kschedx.fixes.steps import Step
+from kschedx.snapshot.snapshot import Snapshot
+
+Object = PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode | ResourceClaim | DeviceClass | ResourceSlice
+Kind = TypeVar("Kind", bound=Struct)
+
+API_VERSIONS: Mapping[type[Struct], str] = {
+    PersistentVolumeClaim: "v1",
+    PersistentVolume: "v1",
+    StorageClass: "storage.k8s.io/v1",
+    CSINode: "storage.k8s.io/v1",
+    ResourceClaim: "resource.k8s.io/v1",
+    DeviceClass: "resource.k8s.io/v1",
+    ResourceSlice: "resource.k8s.io/v1",
+}
+
+
+def _kind(one: Object) -> type[Struct]:
+    """Records that were read in bulk are of subclasses."""
+    return next(kind for kind in API_VERSIONS if isinstance(one, kind))
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What is done, step by step, and what the cluster and the pod are then. Rows are those of the whole cluster."""
+
+    steps: tuple[Step, ...] = ()
+    pod: Pod
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    """Node row to the node as it would be."""
+    deleted: tuple[int, ...] = ()
+    """Rows of pods that would go."""
+    added: Node | None = None
+    """A node that would come."""
+    objects: tuple[Object, ...] = ()
+    """Other objects that would come, or be as they are here."""
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest of its steps."""
+        return max((step.cost for step in self.steps), default=Cost.TYPO)
+
+    def having(self, *objects: Object) -> Proposal:
+        """With objects that replace those of the same kind and name."""
+        keys = {_key(one) for one in objects}
+        return replace(self, objects=(*(one for one in self.objects if _key(one) not in keys), *objects))
+
+    def cluster(self, snapshot: Snapshot) -> Snapshot:
+        """The cluster as it would be."""
+        if self.deleted:
+            gone = frozenset(snapshot.pods.key(row) for row in self.deleted)
+            snapshot = snapshot.without_pods(self.deleted).with_devices(snapshot.devices.after_deletion(gone))
+        if self.nodes:
+            snapshot = snapshot.with_nodes(self.nodes)
+        if self.added is not None:
+            snapshot = snapshot.with_added_node(self.added)
+        if not self.objects:
+            return snapshot
+        storage, devices = snapshot.storage, snapshot.devices
+        snapshot = snapshot.with_storage(
+            replace(
+                storage,
+                claims={**storage.claims, **{one.key: one for one in self._of(PersistentVolumeClaim)}},
+                volumes={**storage.volumes, **{one.name: one for one in self._of(PersistentVolume)}},
+                classes={**storage.classes, **{one.name: one for one in self._of(StorageClass)}},
+                csi_nodes={**storage.csi_nodes, **{one.metadata.name: one for one in self._of(CSINode)}},
+            )
+        )
+        slices = tuple(self._of(ResourceSlice))
+        changed = replace(
+            devices,
+            claims={**devices.claims, **{one.key: one for one in self._of(ResourceClaim)}},
+            classes={**devices.classes, **{one.name: one for one in self._of(DeviceClass)}},
+        )
+        if slices:
+            changed = replace(changed, slices=(*devices.slices, *slices), derived_from_slices={})
+        return snapshot.with_devices(changed)
+
+    def _of(self, kind: type[Kind]) -> Iterator[Kind]:
+        return (one for one in self.objects if isinstance(one, kind))
+
+    def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
+        """What is different from `pod` and `snapshot`. An object whose spec may not change goes and comes again."""
+        patch = tuple(pod_patch(pod, self.pod))
+        if patch:
+            yield Change(target=_target("Pod", self.pod.metadata.namespace, self.pod.metadata.name), patch=patch)
+        for row in self.deleted:
+            pods = snapshot.pods
+            yield Change(target=_target("Pod", pods.namespaces[row], pods.names[row]), delete=True)
+        for row, node in self.nodes.items():
+            before = snapshot.cluster.nodes[row]
+            yield Change(target=_target("Node", "", node.name), patch=tuple(node_patch(before, node)))
+        if self.added is not None:
+            yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
+        for one in self.objects:
+            yield from _changes(_existing(one, snapshot), one)
+
+
+def _changes(before: Object | None, after: Object) -> Iterator[Change]:
+    kind, namespace, name = _key(after)
+    api_version = API_VERSIONS[_kind(after)]
+    target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
+    if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
+        bound = replace(
+            before,
+            metadata=replace(before.metadata, annotations={**before.metadata.annotations, BIND_COMPLETED: "yes"}),
+            spec=replace(before.spec, volume_name=after.spec.volume_name),
+        )
+        if after == bound:
+            yield Change(target=target, patch=tuple(_binding(before, after)))
+            return
+    if before is not None:
+        written = getattr(before, "api_version", "") or api_version
+        yield Change(target=replace(target, api_version=written), delete=True)
+    yield Change(target=target, create=manifest(api_version, kind, after))
+
+
+def _binding(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Iterator[Json]:
+    """What the volume controller writes when it binds; a volume is the only thing of its spec that a claim may get."""
+    if before.spec == type(before.spec)():
+        yield add("/spec", {"volumeName": after.spec.volume_name})
+    else:
+        yield add("/spec/volumeName", after.spec.volume_name)
+    if before.metadata.annotations:
+        yield add(f"/metadata/annotations/{pointer(BIND_COMPLETED)}", "yes")
+    else:
+        yield add("/metadata/annotations", {BIND_COMPLETED: "yes"})
+
+
+def _key(one: Object) -> tuple[str, str, str]:
+    return _kind(one).__name__, one.metadata.namespace, one.metadata.name
+
+
+def _existing(one: Object, snapshot: Snapshot) -> Object | None:
+    storage, devices, name = snapshot.storage, snapshot.devices, one.metadata.name
+    match one:
+        case PersistentVolumeClaim():
+            return storage.claims.get(one.key)
+        case PersistentVolume():
+            return storage.volumes.get(name)
+        case StorageClass():
+            return storage.classes.get(name)
+        case CSINode():
+            return storage.csi_nodes.get(name)
+        case ResourceClaim():
+            return devices.claims.get(one.key)
+        case DeviceClass():
+            return devices.classes.get(name)
+        case ResourceSlice():
+            return None
+
+
+def _target(kind: str, namespace: str, name: str) -> Target:
+    return Target(api_version="v1", kind=kind, namespace=namespace, name=name)

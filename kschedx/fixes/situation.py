@@ -1,0 +1,119 @@
+"""A proposal tried: the same scheduler, on the cluster and with the pod as they would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.api.types import Node, Pod
+from kschedx.explain.grouping import NodeGroup, groups_of
+from kschedx.fixes.making import Ground
+from kschedx.fixes.proposal import Proposal
+from kschedx.framework.config import Profile
+from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.scheduler import Scheduler
+from kschedx.framework.status import Status
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Situation(Struct, frozen=True, kw_only=True, dict=True):
+    """Where the pod stands once a proposal is made."""
+
+    scheduler: Scheduler
+    """On the cluster of the proposal."""
+    profile: Profile
+    proposal: Proposal
+    status: Status
+    """Of the PreFilter phase."""
+    nodes: NodeTable
+    """Those that PreFilter left in."""
+    outcome: FilterOutcome
+    refused: frozenset[str] = frozenset()
+    """Nodes that extenders did not leave when they were asked."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.scheduler.snapshot
+
+    @property
+    def pod(self) -> Pod:
+        return self.proposal.pod
+
+    @property
+    def ground(self) -> Ground:
+        return Ground(self.snapshot, self.scheduler.nodes.options)
+
+    @cached_property
+    def feasible(self) -> tuple[str, ...]:
+        """The nodes on which the pod passes every filter. No trial asks an extender: what one refused stays refused."""
+        return tuple(name for name in self._passed if name not in self.refused)
+
+    @cached_property
+    def _passed(self) -> tuple[str, ...]:
+        return tuple(self.nodes.name(int(row)) for row in np.flatnonzero(self.outcome.passed))
+
+    @cached_property
+    def remaining(self) -> Mapping[str, int]:
+        """Plugin to the number of nodes that it rejects, the first to do so or not."""
+        if not self.status.is_success:
+            return {self.status.plugin or "PreFilter": len(self.scheduler.nodes)}
+        refused = len(self._passed) - len(self.feasible)
+        counts: dict[str, int] = {"Extender": refused} if refused else {}
+        for index, (name, verdicts) in enumerate(zip(self.outcome.plugins, self.outcome.verdicts, strict=True)):
+            if count := int(np.count_nonzero(verdicts.rejected | (self.outcome.plugin == index))):
+                counts[name] = count
+        return counts
+
+    @cached_property
+    def groups(self) -> tuple[NodeGroup, ...]:
+        """The rejected nodes, nearest group first."""
+        return groups_of(self.nodes, self.outcome)
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A node of a situation, on which remedies are looked for."""
+
+    situation: Situation
+    nodes: NodeTable
+    row: int
+    """Row of `nodes`."""
+
+    @property
+    def node(self) -> Node:
+        return self.nodes.node(self.row)
+
+    @property
+    def node_row(self) -> int:
+        """Row of the whole cluster's nodes."""
+        return int(self.nodes.rows[self.row])
+
+    @property
+    def pod(self) -> Pod:
+        return self.situation.pod
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.situation.snapshot
+
+
+def tried(
+    scheduler: Scheduler, profile: Profile, proposal: Proposal, refused: frozenset[str] = frozenset()
+) -> Situation:
+    """The pod of the proposal, filtered in its cluster. Raises `UndecidableError`."""
+    snapshot = proposal.cluster(scheduler.snapshot)
+    if snapshot is not scheduler.snapshot:
+        scheduler = scheduler.on(snapshot)
+    filtered = scheduler.filter(proposal.pod, profile)
+    return Situation(
+        scheduler=scheduler,
+        profile=profile,
+        proposal=proposal,
+        status=filtered.status,
+        nodes=filtered.nodes,
+        outcome=filtered.outcome,
+        refused=refused,
+    )

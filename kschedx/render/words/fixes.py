@@ -1,0 +1,173 @@
+"""Fixes in words: a title says every step once."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.types import Node
+from kschedx.findings import RequirementMatch
+from kschedx.findings.topology import HOSTNAME
+from kschedx.fixes import Fix
+from kschedx.fixes import steps as s
+from kschedx.render.units import count, listed
+
+SHOWN_VICTIMS = 3
+SHOWN_LABELS = 4
+
+
+def title(fix: Fix) -> str:
+    """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
+    text = ", ".join(map(step_text, fix.steps))
+    if not fix.remaining:
+        return text
+    left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())
+    return f"{text} (then still {left})"
+
+
+def step_text(step: s.Step) -> str:
+    match step:
+        case s.RemoveGates():
+            return f"remove scheduling gate {', '.join(step.gates)}"
+        case s.Tolerate():
+            return f"tolerate {' and '.join(map(str, step.taints))}"
+        case s.SelectInstead():
+            return f"select {_requirement(step.meant)} instead of {_requirement(step.wrong)}"
+        case s.DropRequirements():
+            return "drop " + " and ".join(map(_requirement, step.requirements))
+        case s.DropNodeNames():
+            return "drop the node names from the node affinity"
+        case s.DropNodeName():
+            return f"drop spec.nodeName {step.wanted}"
+        case s.UseHostPort():
+            if not step.instead:
+                return f"give up host port {step.port}"
+            return f"use host port {step.instead} instead of {step.port}"
+        case s.HonorInSpread():
+            return f"honor node {'taints' if step.taints else 'affinity'} in the spread over {step.topology_key}"
+        case s.RaiseMaxSkew():
+            return f"raise maxSkew over {step.topology_key} from {step.before} to {step.after}"
+        case s.SpreadAnyway():
+            return f"spread over {step.topology_key} with ScheduleAnyway"
+        case s.PreferTerm():
+            kind = "podAntiAffinity" if step.anti else "podAffinity"
+            return f"prefer {kind} term {step.term + 1} ({step.selector}) instead of requiring it"
+        case s.RequestAtMost():
+            return f"request at most {' and '.join(map(_amount, step.amounts))}"
+        case s.RequestInstead():
+            return f"request {step.meant} instead of {step.resource}"
+        case s.CreateClaim():
+            return _create_claim(step)
+        case s.ShrinkClaim():
+            return f"claim at most {step.size} with {step.claim.key}"
+        case s.RecreateClaim():
+            return _recreate_claim(step)
+        case s.BindClaim():
+            return f"bind claim {step.claim.key} to volume {step.volume}"
+        case s.CreateVolume():
+            return _create_volume(step)
+        case s.CreateDeviceClaim():
+            made = f" from template {step.template}" if step.template else ""
+            return f"create resource claim {step.claim.key}{made}"
+        case s.AskForFewerDevices():
+            return f"ask for {count(step.count, 'device')} with request {step.request} of claim {step.claim.key}"
+        case s.WidenDeviceClaim():
+            what = f"selectors of request {step.request}" if step.request else "constraints"
+            return f"drop the {what} from claim {step.claim.key}"
+        case s.RecreateDeviceClaim():
+            return _recreate_device_claim(step)
+        case s.CreateDeviceClass():
+            return f"create device class {step.name}"
+        case s.DeletePods():
+            return _delete_pods(step)
+        case s.Uncordon():
+            return f"uncordon {step.node}"
+        case s.RemoveTaints():
+            return f"remove taint {' and '.join(map(str, step.taints))} from {step.node}"
+        case s.LabelNode():
+            return f"label {step.node} {', '.join(f'{key}={value}' for key, value in step.labels)}"
+        case s.AddNode():
+            return _add_node(step)
+        case _:
+            assert_never(step)
+
+
+def _requirement(one: RequirementMatch) -> str:
+    """`disk=ssd`, `zone in (a, b)`, `gpu exists`."""
+    values = ", ".join(one.values)
+    match one.operator:
+        case "=" | "==":
+            return f"{one.key}={values}"
+        case "In":
+            return f"{one.key}={values}" if len(one.values) == 1 else f"{one.key} in ({values})"
+        case "NotIn":
+            return f"{one.key} not in ({values})"
+        case "Exists":
+            return f"{one.key} exists"
+        case "DoesNotExist":
+            return f"{one.key} does not exist"
+        case operator:
+            return f"{one.key} {'>' if operator == 'Gt' else '<'} {values}"
+
+
+def _amount(one: s.ResourceAmount) -> str:
+    return f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}"
+
+
+def _create_claim(step: s.CreateClaim) -> str:
+    claim = step.claim
+    if step.template_of:
+        return f"create claim {claim.key} from the template of StatefulSet {step.template_of}"
+    by = ", as kube-controller-manager will" if step.is_ephemeral else ""
+    of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
+    return f"create claim {claim.key}{of_class}{by}"
+
+
+def _recreate_claim(step: s.RecreateClaim) -> str:
+    named = f" with class {step.storage_class}" if step.storage_class else ""
+    return f"make claim {step.claim.key} anew{named}"
+
+
+def _create_volume(step: s.CreateVolume) -> str:
+    spec = step.volume.spec
+    if step.is_restored:
+        return f"restore volume {step.volume.name}"
+    of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
+    by = f", which {step.provisioner} should make" if step.provisioner else ""
+    what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
+    return f"create a volume of {what} for claim {step.claim_key}{by}"
+
+
+def _recreate_device_claim(step: s.RecreateDeviceClaim) -> str:
+    named = f" with class {step.device_class}" if step.device_class else ""
+    return f"make resource claim {step.claim.key} anew{named}"
+
+
+def _delete_pods(step: s.DeletePods) -> str:
+    """`delete ml/train-5d7b9 (priority 0) on node-4`, three at most by name."""
+    if step.by_preemption:
+        return f"delete {' and '.join(one.pod for one in step.victims)}, as preemption will"
+    if not step.node:
+        return f"delete {' and '.join(one.pod for one in step.victims)}"
+    named = [f"{one.pod} (priority {one.priority})" for one in step.victims[:SHOWN_VICTIMS]]
+    more = len(step.victims) - len(named)
+    names = [*named, *([f"{more} more"] if more else [])]
+    joined = " and ".join(names) if len(names) == 2 else ", ".join(names)
+    return f"delete {joined} on {step.node}"
+
+
+def _add_node(step: s.AddNode) -> str:
+    if step.like and not step.slices:
+        return f"add a node like {step.like}"
+    node = step.node
+    devices = f" and the devices of {step.like}" if step.slices else ""
+    return f"add a node with {_offers(node)}{devices}"
+
+
+def _offers(node: Node) -> str:
+    amounts = [
+        f"{name} {amount}" for name, amount in node.status.allocatable.items() if name != "pods" and amount != "0"
+    ]
+    labels = [f"{key}={value}" for key, value in node.metadata.labels.items() if key != HOSTNAME or value != node.name]
+    told = [*amounts, *([f"label {listed(labels, SHOWN_LABELS)}"] if labels else [])]
+    return ", ".join(told) or "room for a pod"

@@ -1,0 +1,64 @@
+"""Fixes around claims and volumes: each is made of what the claim says."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from tests.builders import Manifest, node, pod
+from tests.storage_builders import DRIVER, claim, storage_class, volume
+
+ME = pod("me", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
+
+
+def titles(*objects: Manifest) -> list[str]:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), ME, *objects])
+    return [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes if fix.certainty == "verified"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        # a claim that is not there
+        ([storage_class(provisioner=DRIVER)], ["create claim default/data of class waits"]),
+        (
+            [],
+            ["create claim default/data without a class, create a volume of 1Gi ReadWriteOnce for claim default/data"],
+        ),
+        # one that has to be bound first
+        (
+            [
+                claim("data", storage_class="now"),
+                storage_class("now", waits=False),
+                volume("free", storage_class="now"),
+            ],
+            ["bind claim default/data to volume free"],
+        ),
+        (
+            [claim("data", storage_class="now"), storage_class("now", waits=False, provisioner=DRIVER)],
+            [f"create a volume of 10Gi ReadWriteOnce of class now for claim default/data, which {DRIVER} should make"],
+        ),
+        (
+            [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
+            [
+                "make claim default/data anew with class standard",
+                "create a volume of 10Gi ReadWriteOnce of class standart for claim default/data",
+            ],
+        ),
+        # volumes that are gone or too small
+        ([claim("data", volume="gone")], ["restore volume gone"]),
+        (
+            [claim("data"), storage_class(), volume("small", size="5Gi")],
+            [
+                "claim at most 5Gi with default/data",
+                "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
+            ],
+        ),
+        (
+            [claim("data"), storage_class()],
+            ["create a volume of 10Gi ReadWriteOnce of class waits for claim default/data"],
+        ),
+    ],
+)
+def test_claims(objects: list[Manifest], expected: list[str]) -> None:
+    assert titles(*objects)[: len(expected)] == expected
