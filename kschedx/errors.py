@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from msgspec import Struct
 
@@ -45,7 +46,7 @@ class InputError(KschedxError):
         self.hint = hint
         super().__init__(message)
 
-    def at(self, place: Place) -> InputError:
+    def at(self, place: Place) -> Self:
         """The same error with the parts of its place that are still unknown taken from `place`."""
         mine = self.place
         merged = Place(
@@ -66,6 +67,20 @@ class InputError(KschedxError):
 
 class ConfigError(InputError):
     """A KubeSchedulerConfiguration that kube-scheduler would refuse, or that names what does not exist."""
+
+
+class SeveralConfigError(ConfigError):
+    """Everything that is wrong with a configuration, each told on its own line."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        super().__init__("; ".join(map(str, errors)), place=errors[0].place)
+        self.errors = tuple(errors)
+
+    def at(self, place: Place) -> Self:
+        return type(self)([error.at(place) for error in self.errors])
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class UndecidableError(KschedxError):

@@ -124,10 +124,9 @@ def _pod(pod: str | Mapping[str, object]) -> str | Mapping[str, object]:
 
 
 def _configuration(path: Path) -> Mapping[str, object]:
-    from kschedx.sources.text import load_documents
+    from kschedx.sources.configurations import read_configuration
 
-    ((document, _),) = load_documents(str(path))
-    return document
+    return read_configuration(str(path))
 
 
 def _read(path: Path) -> Story:

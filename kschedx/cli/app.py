@@ -26,7 +26,7 @@ from kschedx.cli import (
 )
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
-from kschedx.errors import InputError, KschedxError, UndecidableError
+from kschedx.errors import InputError, KschedxError, SeveralConfigError, UndecidableError
 
 app = typer.Typer(
     name="kschedx",
@@ -90,6 +90,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
     except UndecidableError as error:
         return _fail(str(error), ExitCode.UNDECIDED)
+    except SeveralConfigError as error:
+        return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
     except InputError as error:
         for one in (error, *error.others):
             _fail(str(one), ExitCode.USAGE)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kschedx.cli.configuration import read_configuration, read_document, zero_weights
 from kschedx.errors import ConfigError, InputError, Place, nearest
+from kschedx.sources.configurations import find_configuration, read_configuration, zero_weights
 
 DEFAULT = "default"
 """The default profile of whichever release is emulated."""
@@ -77,7 +77,7 @@ def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]
     path = find(name)
     if path is None:
         return None, []
-    document, _ = read_document(str(path))
+    document = find_configuration(str(path)).document
     return document, list(zero_weights(document))
 
 

@@ -88,7 +88,9 @@ def points_of_others(names: Collection[str]) -> Mapping[str, frozenset[str]]:
     """The extension points of those of these plugins that are not Kubernetes' own: of other projects, as far as kschedx
     has them, and of installed packages. Raises `ConfigError` for what cannot be imported; what nobody names is not even
     tried."""
-    return {name: points_of(plugin_class(name)) for name in sorted(names) if name in IN_TREE or name in third_party()}
+    others = {row.name for row in PLUGINS if row.project != KUBERNETES and row.name in names}
+    others |= {name for name in names if name in third_party() and name not in ROWS} if names else set()
+    return {name: points_of(plugin_class(name)) for name in sorted(others)}
 
 
 def of_packages() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:

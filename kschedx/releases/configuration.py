@@ -19,6 +19,11 @@ _VERSIONS = ((V1, ""), (V1BETA3, "1.28"), (V1BETA2, "1.27"))
 """apiVersion to the last release that reads it, newest first."""
 
 
+def last_to_read(api_version: object) -> str:
+    """The last release that reads a version of the configuration; empty where the newest does, or none is known."""
+    return dict(_VERSIONS).get(str(api_version), "")
+
+
 class Field(Struct, frozen=True, kw_only=True):
     """A field that not every version has."""
 

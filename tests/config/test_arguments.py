@@ -353,7 +353,12 @@ def ratio(*points: tuple[int, int]) -> dict[str, object]:
         ),
         (
             "NodeResourcesFit",
-            {"scoringStrategy": {"requestedToCapacityRatio": {"shape": [{"Score": 1}]}}},
+            {
+                "scoringStrategy": {
+                    "type": "RequestedToCapacityRatio",
+                    "requestedToCapacityRatio": {"shape": [{"Score": 1}]},
+                }
+            },
             '.scoringStrategy.requestedToCapacityRatio.shape[0].Score: unknown field "Score" (did you mean "score"?)',
         ),
         (

@@ -37,7 +37,15 @@ def refusal(config: Mapping[str, object]) -> str:
             'profiles[0].plugins.scores: unknown field "scores" (did you mean "score"?)',
         ),
         (
-            {"profiles": [{}, {"plugins": {"score": {"enabled": [{"name": "NodeAffinity", "weight": "5"}]}}}]},
+            {
+                "profiles": [
+                    {"schedulerName": "a"},
+                    {
+                        "schedulerName": "b",
+                        "plugins": {"score": {"enabled": [{"name": "NodeAffinity", "weight": "5"}]}},
+                    },
+                ]
+            },
             'profiles[1].plugins.score.enabled[0].weight: expected a whole number, found "5"',
         ),
         (
@@ -77,7 +85,8 @@ def test_decoding_is_strict(fields: Mapping[str, object], message: str) -> None:
             {"kind": "KubeSchedulerConfiguration", "apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
             (
                 "apiVersion: Kubernetes 1.36 expects kubescheduler.config.k8s.io/v1, "
-                'found "kubescheduler.config.k8s.io/v1beta3"'
+                'found "kubescheduler.config.k8s.io/v1beta3" '
+                "(--kube-version 1.28 is the last release that reads it)"
             ),
         ),
     ],

@@ -37,6 +37,7 @@ from kschedx.framework.args import (
 )
 from kschedx.framework.config.decoding import decode
 from kschedx.framework.config.refusals import (
+    Faults,
     config_error,
     duplicate,
     forbidden,
@@ -54,29 +55,30 @@ _SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RA
 _LARGEST_SCORE = 10
 
 
-def decode_args(plugin: str, value: object, path: str, release: Release) -> PluginArgs:
+def decode_args(plugin: str, value: object, path: str, release: Release, faults: Faults) -> PluginArgs:
     """What a profile's pluginConfig gives `plugin`, with defaults; `value` is None where it gives nothing."""
     kind = ARGS_TYPES.get(plugin)
     if kind is DynamicResourcesArgs and not release.arguments.dynamic_resources_take_arguments:
         kind = None
     if kind is None:
         if value is not None and not isinstance(value, Mapping):
-            raise refuse(path, f"expected a mapping, found {shown(value)}")
+            faults.add(refuse(path, f"expected a mapping, found {shown(value)}"))
+            return {}
         return value or {}
     if isinstance(value, Mapping):
-        value = _without_type(plugin, value, path, release)
-    return with_defaults(decode({} if value is None else value, kind, path), release)
+        faults.extend(_type_errors(plugin, value, path, release))
+        value = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
+    return with_defaults(decode({} if value is None else value, kind, path, faults), release)
 
 
-def _without_type(plugin: str, value: Mapping[str, object], path: str, release: Release) -> Mapping[str, object]:
+def _type_errors(plugin: str, value: Mapping[str, object], path: str, release: Release) -> Iterator[ConfigError]:
     """Arguments may carry an apiVersion and a kind, which then have to be theirs."""
     kind = f"{plugin}Args"
     version = value.get("apiVersion")
     if version and version not in release.config_versions:
-        raise refuse(f"{path}.apiVersion", f"found {shown(version)}, allowed: {', '.join(release.config_versions)}")
+        yield refuse(f"{path}.apiVersion", f"found {shown(version)}, allowed: {', '.join(release.config_versions)}")
     if value.get("kind") and value["kind"] != kind:
-        raise refuse(f"{path}.kind", f"args for plugin {plugin} were not of type {kind}, got {shown(value['kind'])}")
-    return {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
+        yield refuse(f"{path}.kind", f"args for plugin {plugin} were not of type {kind}, got {shown(value['kind'])}")
 
 
 def with_defaults(args: InTreeArgs, release: Release) -> InTreeArgs:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from kschedx.errors import ConfigError, join_fields
-from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
+from kschedx.framework.config.refusals import Faults, nearest_or_all, refuse, shown
 from kschedx.framework.duration import Duration
 
 T = TypeVar("T")
@@ -25,20 +25,31 @@ _WORDS = {
 }
 
 
-def decode(value: object, kind: type[T], path: str) -> T:
-    """`value`, as parsed from YAML or JSON, as a `kind`; `path` is its own place, for errors."""
-    cleaned = _clean(value, inspect.type_info(kind), path)
-    try:
-        return msgspec.convert(cleaned, kind, dec_hook=_custom)
-    except msgspec.ValidationError as error:
-        raise _refusal(str(error), cleaned, path) from None
+def decode(value: object, kind: type[T], path: str, faults: Faults | None = None) -> T:
+    """`value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults; `path` is its place, for errors.
+
+    What is wrong is left out and added to `faults`; without them it is raised.
+    """
+    found = faults or Faults()
+    cleaned = _clean(value, inspect.type_info(kind), path, found)
+    decoded: T | None = None
+    while decoded is None:
+        try:
+            decoded = msgspec.convert(cleaned, kind, dec_hook=_custom)
+        except msgspec.ValidationError as error:
+            found.add(_refusal(str(error), cleaned, path))
+            if not _leave_out(cleaned, _steps(str(error))):
+                cleaned = {}  # the value is none at all
+    if faults is None:
+        found.settle()
+    return decoded
 
 
-def refuse_missing_fields(config: Mapping[str, object], paths: Iterable[str], hint: str) -> None:
-    """ConfigError for a field that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
+def missing_field_errors(config: Mapping[str, object], paths: Iterable[str], hint: str) -> Iterator[ConfigError]:
+    """The fields that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
     for pattern in paths:
         for path, key in _written(config, pattern.split("."), ""):
-            raise refuse(path, f"unknown field {shown(key)}", hint)
+            yield refuse(path, f"unknown field {shown(key)}", hint)
 
 
 def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
@@ -60,25 +71,23 @@ def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[s
                 yield from _written(item, rest, f"{place}[{i}]")
 
 
-def _clean(value: object, kind: inspect.Type, path: str) -> object:
-    """`value` without nulls, which Go takes for absent fields; ConfigError for an unknown field at any depth."""
+def _clean(value: object, kind: inspect.Type, path: str, faults: Faults) -> object:
+    """`value` without nulls, which Go takes for absent fields, and without unknown fields, which are faults."""
     match kind:
         case inspect.UnionType(types=types):
-            return _clean(value, next(t for t in types if not isinstance(t, inspect.NoneType)), path)
+            return _clean(value, next(t for t in types if not isinstance(t, inspect.NoneType)), path, faults)
         case inspect.StructType(fields=fields) if isinstance(value, Mapping):
             known = {f.encode_name: f.type for f in fields}
-            for key in value:
+            kept: dict[object, object] = {}
+            for key, item in value.items():
                 if key not in known:
-                    raise refuse(
-                        join_fields(path, _step(key)),
-                        f"unknown field {shown(key)}",
-                        nearest_or_all(str(key), known),
-                    )
-            return {
-                key: _clean(item, known[key], join_fields(path, key)) for key, item in value.items() if item is not None
-            }
+                    place = join_fields(path, _step(key))
+                    faults.add(refuse(place, f"unknown field {shown(key)}", nearest_or_all(str(key), known)))
+                elif item is not None:
+                    kept[key] = _clean(item, known[key], join_fields(path, key), faults)
+            return kept
         case inspect.VarTupleType(item_type=item_type) if isinstance(value, Sequence) and not isinstance(value, str):
-            return [_clean(item, item_type, f"{path}[{i}]") for i, item in enumerate(value)]
+            return [_clean(item, item_type, f"{path}[{i}]", faults) for i, item in enumerate(value)]
         case inspect.IntType() if isinstance(value, float) and value.is_integer():
             return int(value)  # YAML's 5.0 reaches kube-scheduler as JSON's 5
         case _:
@@ -95,8 +104,8 @@ def _custom(kind: type, value: object) -> object:
 
 def _refusal(text: str, document: object, path: str) -> ConfigError:
     """msgspec's complaint in our words."""
-    reason, _, where = text.partition(" - at `$")
-    steps = where.removesuffix("`")
+    reason = text.partition(" - at `$")[0]
+    steps = _steps(text)
     bound = re.fullmatch(r"Expected `int` (<=|>=) (-?\d+)", reason)
     mismatch = re.match(r"Expected `(\w+)", reason)
     if bound:
@@ -107,6 +116,21 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
         expected = reason[:1].lower() + reason[1:]
     found = shown(_at(document, steps))
     return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {found}")
+
+
+def _steps(text: str) -> str:
+    """`.profiles[0].schedulerName` of msgspec's complaint."""
+    return text.partition(" - at `$")[2].removesuffix("`")
+
+
+def _leave_out(document: object, steps: str) -> bool:
+    """Take away the field that holds what is wrong; False where it is the document itself."""
+    parent, dot, last = steps.rpartition(".")
+    holder = _at(document, parent)
+    if not dot or not isinstance(holder, dict):
+        return False
+    del holder[last.partition("[")[0]]
+    return True
 
 
 def _at(document: object, steps: str) -> object:

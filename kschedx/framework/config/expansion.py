@@ -7,12 +7,13 @@ expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from kschedx.errors import ConfigError
 from kschedx.framework.config.document import Plugins, PluginSet
-from kschedx.framework.config.refusals import refuse, shown
+from kschedx.framework.config.refusals import Faults, refuse, shown
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 
 PluginPoints = Mapping[str, frozenset[str]]
@@ -97,8 +98,9 @@ def expand(
     scheduler_name: str,
     path: str,
     refused: Callable[[str], str],
+    faults: Faults,
 ) -> Expansion:
-    """ConfigError where no kube-scheduler would start, whatever plugins it has. `path` is that of the profile.
+    """What no kube-scheduler would start with, whatever plugins it has, goes to `faults`. `path` is the profile's.
 
     A plugin that `implements` lacks may be one of another project, so it takes part in whatever it is named at, unless
     `refused` says that no project calls its plugin so.
@@ -108,22 +110,26 @@ def expand(
         for entry in merged[point].enabled:
             if entry.name in unknown and (hint := refused(entry.name)):
                 kind = "plugin" if point == "multiPoint" else _interface(point)
-                raise refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
+                faults.add(refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint))
     implements = {**implements, **{name: frozenset(points) for name, points in unknown.items()}}
     multi_point = merged["multiPoint"].enabled
     for point in _ORDER_OF_CHECKS:
-        _check_point(point, merged[point].enabled, implements)
-    points = {point: _expand_point(point, merged[point], multi_point, implements) for point in _ORDER_OF_CHECKS}
+        faults.extend(_point_errors(point, merged[point].enabled, implements))
+    points = {point: _expand_point(point, merged[point], multi_point, implements, faults) for point in _ORDER_OF_CHECKS}
     unseen = any("multiPoint" in where for where in unknown.values())
     profile = f"for profile with scheduler name {shown(scheduler_name)}"
     sorting = points["queueSort"]
     if len(sorting) != 1 and not (unseen and not sorting):
         found = len(sorting)
-        raise refuse(f"{path}.plugins.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
+        faults.add(
+            refuse(f"{path}.plugins.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
+        )
     if not points["bind"] and not unseen:
-        raise refuse(f"{path}.plugins.bind", f"at least one bind plugin is needed {profile}")
+        faults.add(refuse(f"{path}.plugins.bind", f"at least one bind plugin is needed {profile}"))
     if len(points["placementGenerate"]) > 1:
-        raise refuse(f"{path}.plugins.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
+        faults.add(
+            refuse(f"{path}.plugins.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
+        )
     weights: dict[str, int] = {}
     for entry in (*merged["score"].enabled, *multi_point):
         if "score" in implements[entry.name]:
@@ -147,7 +153,7 @@ def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[
 
 
 def _expand_point(
-    point: str, merged: MergedSet, multi_point: Iterable[Entry], implements: PluginPoints
+    point: str, merged: MergedSet, multi_point: Iterable[Entry], implements: PluginPoints, faults: Faults
 ) -> tuple[str, ...]:
     """First the plugins that are named at the point and through MultiPoint, then MultiPoint's, then the point's own."""
     named = [entry.name for entry in merged.enabled]
@@ -161,26 +167,26 @@ def _expand_point(
         if entry.name in named:
             overrides.add(entry.name)
         elif entry.name in expanded:
-            raise _already_registered(point, entry)
+            faults.add(_already_registered(point, entry))
         else:
             expanded.append(entry.name)
     first = [name for name in named if name in overrides]
     return (*first, *expanded, *(name for name in named if name not in overrides))
 
 
-def _check_point(point: str, enabled: Iterable[Entry], implements: PluginPoints) -> None:
+def _point_errors(point: str, enabled: Iterable[Entry], implements: PluginPoints) -> Iterator[ConfigError]:
     kind = _interface(point)
     seen: set[str] = set()
     for entry in enabled:
         if point not in implements[entry.name]:
             hint = f"it takes part in {', '.join(sorted(implements[entry.name]))}"
-            raise refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} does not extend {kind} plugin", hint)
+            yield refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} does not extend {kind} plugin", hint)
         if entry.name in seen:
-            raise _already_registered(point, entry)
+            yield _already_registered(point, entry)
         seen.add(entry.name)
 
 
-def _already_registered(point: str, entry: Entry) -> Exception:
+def _already_registered(point: str, entry: Entry) -> ConfigError:
     return refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} already registered as {shown(_interface(point))}")
 
 

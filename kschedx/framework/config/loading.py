@@ -1,7 +1,7 @@
 """The steps from a parsed KubeSchedulerConfiguration to profiles.
 
 Upstream: cmd/kube-scheduler/app/options/configfile.go, pkg/scheduler/apis/config/v1/defaults.go and New in
-pkg/scheduler/scheduler.go. kube-scheduler reports all errors at once; here the first in its order is raised.
+pkg/scheduler/scheduler.go. As in kube-scheduler, all errors are reported at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.errors import ConfigError
 from kschedx.framework.args import ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
 from kschedx.framework.config.arguments import argument_errors, decode_args
-from kschedx.framework.config.decoding import decode, refuse_missing_fields
+from kschedx.framework.config.decoding import decode, missing_field_errors
 from kschedx.framework.config.document import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
@@ -25,7 +25,7 @@ from kschedx.framework.config.document import (
 )
 from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.config.profile import Profile, SchedulerConfig
-from kschedx.framework.config.refusals import refuse, shown
+from kschedx.framework.config.refusals import Faults, refuse, shown
 from kschedx.framework.config.validation import (
     component_errors,
     percentage_errors,
@@ -36,7 +36,8 @@ from kschedx.framework.config.validation import (
     scheduling_errors,
 )
 from kschedx.framework.registry import misnamed, points_of_others
-from kschedx.releases import V1, Release
+from kschedx.releases import V1, VERSIONS, Release
+from kschedx.releases.configuration import last_to_read
 
 
 def load_profiles(
@@ -49,13 +50,20 @@ def load_profiles(
     `others` are plugins outside Kubernetes with the extension points that each implements, by default those that are
     registered. ConfigError names the field's path in `config`.
     """
-    document = decode_document(config, release)
-    drafts = [_draft(i, profile, document, release) for i, profile in enumerate(document.profiles)]
-    _raise_first(_errors(document, drafts, release))
+    faults = Faults()
+    document = decode_document(config, release, faults)
+    drafts = [_draft(i, profile, document, release, faults) for i, profile in enumerate(document.profiles)]
+    faults.next_step()
+    faults.extend(_errors(document, drafts, release))
+    faults.next_step()
     implements = plugin_points(document, release, others)
-    expansions = [expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed) for draft in drafts]
+    expansions = [
+        expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed, faults) for draft in drafts
+    ]
+    faults.settle()
     profiles = tuple(map(partial(_finish, document), drafts, expansions))
-    _raise_first(_different_queues(profiles, expansions))
+    faults.extend(_different_queues(profiles, expansions))
+    faults.settle()
     return SchedulerConfig(
         profiles=profiles,
         percentage_of_nodes_to_score=document.percentage_of_nodes_to_score,
@@ -81,7 +89,11 @@ def names_in(document: ConfigurationDocument) -> Iterator[str]:
         yield from (config.name for config in profile.plugin_config)
 
 
-def decode_document(config: Mapping[str, object] | None, release: Release) -> ConfigurationDocument:
+def decode_document(
+    config: Mapping[str, object] | None, release: Release, faults: Faults | None = None
+) -> ConfigurationDocument:
+    """The configuration as it is written. Raises `ConfigError` for another kind or version, and without `faults` for
+    any fault."""
     if config is None:
         return ConfigurationDocument(api_version=release.config_versions[0], profiles=(ProfileDocument(),))
     if not isinstance(config, Mapping):
@@ -91,11 +103,25 @@ def decode_document(config: Mapping[str, object] | None, release: Release) -> Co
         raise refuse("kind", f"expected {KIND}, found {shown(kind)}")
     if version not in release.config_versions:
         allowed = " or ".join(release.config_versions)
-        raise refuse("apiVersion", f"Kubernetes {release.version} expects {allowed}, found {shown(version)}")
+        told = f"Kubernetes {release.version} expects {allowed}, found {shown(version)}"
+        raise refuse("apiVersion", told, _who_reads(version))
     hint = f"Kubernetes {release.version} does not have it in {version}"
-    refuse_missing_fields(config, release.missing_fields[str(version)], hint)
-    document = decode(config, ConfigurationDocument, "")
+    found = faults or Faults()
+    found.extend(missing_field_errors(config, release.missing_fields[str(version)], hint))
+    document = decode(config, ConfigurationDocument, "", found)
+    if faults is None:
+        found.settle()
     return document if document.profiles else replace(document, profiles=(ProfileDocument(),))
+
+
+def _who_reads(version: object) -> str:
+    last = last_to_read(version)
+    if last:
+        return f"--kube-version {last} is the last release that reads it"
+    if version == V1:
+        return f"--kube-version {VERSIONS[0]} reads it"
+    is_older = str(version).startswith((f"{V1}alpha", f"{V1}beta"))
+    return f"only releases before {VERSIONS[-1]} read it, which kschedx does not have" if is_older else ""
 
 
 class _Draft(Struct, frozen=True, kw_only=True):
@@ -112,7 +138,9 @@ class _Draft(Struct, frozen=True, kw_only=True):
     """Every plugin that is enabled at some point or through MultiPoint."""
 
 
-def _draft(index: int, profile: ProfileDocument, document: ConfigurationDocument, release: Release) -> _Draft:
+def _draft(
+    index: int, profile: ProfileDocument, document: ConfigurationDocument, release: Release, faults: Faults
+) -> _Draft:
     path = f"profiles[{index}]"
     default_name = DEFAULT_SCHEDULER_NAME if len(document.profiles) == 1 else ""
     merged = merge_plugins(profile.plugins, document.api_version, release, f"{path}.plugins")
@@ -121,9 +149,9 @@ def _draft(index: int, profile: ProfileDocument, document: ConfigurationDocument
     args_paths: dict[str, str] = {}
     for i, config in enumerate(profile.plugin_config):
         args_path = args_paths.setdefault(config.name, f"{path}.pluginConfig[{i}].args")
-        args[config.name] = decode_args(config.name, config.args, args_path, release)
+        args[config.name] = decode_args(config.name, config.args, args_path, release, faults)
     for plugin in sorted(enabled & ARGS_TYPES.keys() - args.keys()):
-        args[plugin] = decode_args(plugin, None, "", release)
+        args[plugin] = decode_args(plugin, None, "", release, faults)
     return _Draft(
         path=path,
         document=profile,
@@ -197,8 +225,3 @@ def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansio
             yield refuse(f"profiles[{i}].plugins.queueSort", message)
         elif profile.args.get(found) != first.args.get(found):
             yield refuse(f"profiles[{i}].pluginConfig", f"different queue sort plugin args {of_profile}")
-
-
-def _raise_first(errors: Iterable[ConfigError]) -> None:
-    for error in errors:
-        raise error

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kschedx.errors import ConfigError
+from kschedx.errors import ConfigError, nearest
 from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.framework.config.document import Extender
-from kschedx.framework.config.refusals import nearest_or_all, shown
+from kschedx.framework.config.refusals import shown
 
 A = TypeVar("A", bound=InTreeArgs)
 
@@ -55,5 +55,10 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
         for profile in self.profiles:
             if profile.scheduler_name == scheduler_name:
                 return profile
-        hint = nearest_or_all(scheduler_name, (profile.scheduler_name for profile in self.profiles))
+        known = [profile.scheduler_name for profile in self.profiles]
+        ways = (
+            f"another scheduler decides about such pods: --profile {known[0]} answers as if it were that profile's, "
+            "--config gives a configuration that has the profile"
+        )
+        hint = nearest(scheduler_name, known) or ways
         raise ConfigError(f"profile not found for scheduler name {shown(scheduler_name)}", hint=hint)

@@ -1,0 +1,162 @@
+"""The scheduler's configuration, wherever people keep it: a file of its own, a ConfigMap, a scheduler's manifests."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError
+from kschedx.sources import yaml_text
+from kschedx.sources.text import load_documents
+
+KIND = "KubeSchedulerConfiguration"
+POLICY = "Policy"
+"""What schedulers before the framework are configured with."""
+
+Json = Mapping[str, object]
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """A configuration with its place."""
+
+    document: Json
+    place: Place
+    config_map: str = ""
+    """The ConfigMap that holds it, by name."""
+    key: str = ""
+
+
+def read_configuration(path: str) -> dict[str, object]:
+    """The one configuration of a file, a folder or standard input. Raises `InputError`."""
+    found = find_configuration(path)
+    # kube-scheduler takes an explicit 0 for 1 without a word, which is hardly what the author means
+    hint = "leave it out for 1; to take a plugin's score out, disable it"
+    wrong = [
+        ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint).at(found.place)
+        for field in zero_weights(found.document)
+    ]
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else SeveralConfigError(wrong)
+    return dict(found.document)
+
+
+def find_configuration(path: str) -> Written:
+    """The same with its place, whatever its weights are.
+
+    Of several it is the one that a scheduler in the same manifests mounts and names with --config.
+    """
+    documents = load_documents(path)
+    found = [one for document, place in documents for one in _configurations(document, place)]
+    if len(found) > 1:
+        named = set(_mounted(document for document, _ in documents))
+        found = [one for one in found if (one.config_map, one.key) in named] or found
+    if not found:
+        kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
+        raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path))
+    if len(found) > 1:
+        where = "; ".join(str(one.place) for one in found)
+        hint = "give the one that is meant in a file of its own"
+        raise ConfigError(f"expected one {KIND}, found {len(found)}: {where}", place=Place(source=path), hint=hint)
+    return found[0]
+
+
+def zero_weights(document: Json) -> Iterator[str]:
+    """Field paths of the weights that are written as 0; what does not have the expected shape is left to others."""
+    for i, profile in enumerate(_list(document.get("profiles"))):
+        plugins = _map(_map(profile).get("plugins"))
+        for point in ("score", "multiPoint"):
+            for j, entry in enumerate(_list(_map(plugins.get(point)).get("enabled"))):
+                if "weight" in _map(entry) and _map(entry)["weight"] == 0:
+                    yield f"profiles[{i}].plugins.{point}.enabled[{j}].weight"
+
+
+# --- where they are
+
+
+def _configurations(document: Json, place: Place) -> Iterator[Written]:
+    if _is_configuration(document):
+        yield Written(document=document, place=place)
+    if document.get("kind") != "ConfigMap":
+        return
+    metadata = _map(document.get("metadata"))
+    name = str(metadata.get("name") or "")
+    for key, text in _map(document.get("data")).items():
+        if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
+            continue
+        inside = Place(source=place.source, object=f"ConfigMap {name}[{key}]")
+        for value in _parsed(text, inside):
+            if _is_configuration(value):
+                yield Written(document=value, place=inside, config_map=name, key=key)
+
+
+def _parsed(text: str, place: Place) -> Iterator[Json]:
+    """The documents of a ConfigMap's value. Lines are those of the value."""
+    for one in yaml_text.split(text.encode(), source=""):
+        try:
+            document = yaml_text.load(one, source="")
+        except InputError as error:
+            raise ConfigError(error.message, place=error.place, hint=error.hint).at(place) from None
+        if document is not None and isinstance(document.value, dict):
+            yield document.value
+
+
+def _is_configuration(document: Json) -> bool:
+    """A Policy of an API group is another project's."""
+    version = str(document.get("apiVersion") or "")
+    kind = document.get("kind")
+    return kind == KIND or (kind == POLICY and "/" not in version)
+
+
+def _mounted(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
+    """ConfigMap and key of the files that containers are started with --config for."""
+    for document in documents:
+        for spec in _pod_specs(document):
+            volumes = {str(_map(volume).get("name")): _map(volume) for volume in _list(spec.get("volumes"))}
+            for container in map(_map, _list(spec.get("containers"))):
+                path = _flag([*_list(container.get("command")), *_list(container.get("args"))], "--config")
+                for mount in map(_map, _list(container.get("volumeMounts"))):
+                    source = _map(volumes.get(str(mount.get("name")), {}).get("configMap"))
+                    key = _key(path, mount, source)
+                    if key:
+                        yield str(source.get("name")), key
+
+
+def _pod_specs(document: Json) -> Iterator[Json]:
+    spec = _map(document.get("spec"))
+    if document.get("kind") == "Pod":
+        yield spec
+    elif "template" in spec:
+        yield _map(_map(spec.get("template")).get("spec"))
+
+
+def _flag(arguments: Sequence[object], name: str) -> str:
+    """The value of `--name=value` or `--name value`, also inside of a shell's one argument."""
+    words = [word.strip("\"'") for argument in arguments for word in str(argument).split()]
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word == name:
+            return after
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=").strip("\"'")
+    return ""
+
+
+def _key(path: str, mount: Json, source: Json) -> str:
+    """The key of a ConfigMap that a path leads to through a mount; empty where it does not."""
+    if not path or not source:
+        return ""
+    root, sub = str(mount.get("mountPath") or ""), str(mount.get("subPath") or "")
+    inside = (
+        sub if sub and posixpath.normpath(path) == posixpath.normpath(root) else posixpath.relpath(path, root or "/")
+    )
+    items = {str(_map(item).get("path")): str(_map(item).get("key")) for item in _list(source.get("items"))}
+    return "" if inside.startswith("..") else items.get(inside, inside if not items else "")
+
+
+def _map(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
