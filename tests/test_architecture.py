@@ -36,6 +36,7 @@ CORE = {
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "api": set(),
+    "integrations": set(),
     "releases": set(),
     "findings": {"api"},
     "cel": {"api"},

@@ -15,6 +15,7 @@ from kschedx.cli import (
     diff_profiles,
     doctor,
     fleet,
+    integrations,
     kubectl,
     mcp,
     plugins,
@@ -47,6 +48,7 @@ for _name, _module, _command in (
     ("plugins", plugins, plugins.plugins),
     ("fleet", fleet, fleet.fleet),
     ("mcp", mcp, mcp.mcp),
+    ("integrations", integrations, integrations.integrations),
     ("completion", shells, shells.completion),
 ):
     app.command(

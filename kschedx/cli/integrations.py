@@ -1,0 +1,53 @@
+"""`kschedx integrations`: files by which other programs ask kschedx."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+
+from kschedx.cli.exit_codes import ExitCode
+
+INTEGRATIONS = {
+    "github-action": "an action that checks the manifests of a pull request",
+    "holmesgpt": "a toolset of HolmesGPT",
+    "k9s": "plugins of k9s, on a key",
+    "kubectl-ai": "tools of kubectl-ai",
+}
+"""Name to what it is; each is a file of the package."""
+
+HELP = """Print a file by which another program asks kschedx; without NAME, list them.
+
+\b
+Examples:
+  kschedx integrations                                     # what there is
+  kschedx integrations k9s >> ~/.config/k9s/plugins.yaml
+  kschedx integrations github-action > .github/actions/kschedx/action.yml
+
+Assistants that speak the Model Context Protocol need none: kschedx mcp.
+
+Exit codes: 0, or 2 for a name that is not there.
+"""
+SUMMARY = "Files by which other programs ask kschedx."
+
+
+def _names(incomplete: str) -> list[str]:
+    return [name for name in INTEGRATIONS if name.startswith(incomplete)]
+
+
+def integrations(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=_names)] = None,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.errors import InputError, nearest
+
+    if name is None:
+        for known, told in INTEGRATIONS.items():
+            typer.echo(f"{known:<15}{told}")
+        return ExitCode.SCHEDULABLE
+    if name not in INTEGRATIONS:
+        hint = nearest(name, INTEGRATIONS) or f"there are {', '.join(INTEGRATIONS)}"
+        raise InputError(f'no integration "{name}"', hint=hint)
+    typer.echo(files("kschedx.integrations").joinpath(f"{name}.yaml").read_text(encoding="utf-8"), nl=False)
+    return ExitCode.SCHEDULABLE

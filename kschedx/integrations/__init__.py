@@ -1,0 +1,1 @@
+"""Small files by which other programs ask kschedx; `kschedx integrations NAME` prints one."""
