@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "releases",
         "schedulers",
     },
-    "simulate": {"api", "snapshot", "framework", "explain", "answer"},
+    "simulate": {"api", "snapshot", "framework", "explain", "answer", "sources"},
     "autoscaler": {"api", "snapshot", "framework", "releases"},
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},

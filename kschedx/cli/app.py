@@ -14,6 +14,7 @@ from kschedx import __version__
 from kschedx.cli import (
     diff_profiles,
     doctor,
+    drain,
     fleet,
     integrations,
     kubectl,
@@ -22,6 +23,7 @@ from kschedx.cli import (
     profiles,
     reason,
     shells,
+    simulate,
     snapshot,
     why,
 )
@@ -41,6 +43,8 @@ app = typer.Typer(
 )
 for _name, _module, _command in (
     ("why", why, why.why),
+    ("drain", drain, drain.drain),
+    ("simulate", simulate, simulate.simulate),
     ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
     ("snapshot", snapshot, snapshot.snapshot),
     ("doctor", doctor, doctor.doctor),

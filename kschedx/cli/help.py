@@ -6,13 +6,20 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from kschedx.cli.question import TITLE_OF
+from kschedx.cli.question import ORDER, TITLE_OF
 
 OWN = "Options"
 
 
 class Command(TyperCommand):
     """A command whose help has its options in groups."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remembers the order of the options, which click forgets for those that can be repeated."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        ORDER.set(tuple(parameter.name or "" for parameter in order))
+        left: list[str] = super().parse_args(ctx, args)
+        return left
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []

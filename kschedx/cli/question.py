@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
+    from kschedx.simulate.changes import Change
     from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -43,6 +45,7 @@ class Part(Enum):
     ADMISSION = auto()
     AUTOSCALER = auto()
     CONNECTION = auto()
+    CHANGES = auto()
 
 
 _SNAPSHOT = Annotated[
@@ -151,6 +154,29 @@ _NODE_GROUPS = Annotated[
     ),
 ]
 
+
+def _change(*names: str, metavar: str, text: str) -> object:
+    return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
+
+
+_CHANGES: Mapping[str, object] = {
+    "apply": _change("--filename", "-f", metavar="FILE", text="Apply manifests, workloads with all their replicas."),
+    "scale": _change("--scale", metavar="KIND/NAME=N", text="Such as deploy/web=10."),
+    "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` would, as budgets allow it."),
+    "cordon": _change("--cordon", metavar="NODE", text="Nothing new comes there."),
+    "uncordon": _change("--uncordon", metavar="NODE", text="It is schedulable again."),
+    "delete": _change("--delete", metavar="KIND/NAME", text="A pod that has a controller comes back."),
+    "add_nodes": _change("--add-nodes", metavar="N=NODE|FILE", text="So many more like this one."),
+    "remove_node": _change("--remove-node", metavar="NODE", text="With its pods, which their controllers make anew."),
+    "taint": _change("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="NODE:KEY- takes it away."),
+    "label": _change("--label", metavar="NODE:KEY=VALUE", text="NODE:KEY- takes it away."),
+    "set": _change(
+        "--set", metavar="KIND/NAME:PATH=VALUE", text="One field: deploy/web:spec.template.spec.priorityClassName=high."
+    ),
+    "changes": _change("--changes", metavar="FILE", text="A YAML list of these: `- scale: deploy/web=10`."),
+}
+"""Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
+
 _OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {"snapshot": _SNAPSHOT},
     Part.NAMESPACE: {"namespace": _NAMESPACE},
@@ -169,6 +195,7 @@ _OPTIONS: Mapping[Part, Mapping[str, object]] = {
         "node_groups": _NODE_GROUPS,
     },
     Part.CONNECTION: CONNECTION_OPTIONS,
+    Part.CHANGES: _CHANGES,
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 
@@ -182,13 +209,14 @@ _TITLES = {
     Part.ADMISSION: "Scheduler",
     Part.AUTOSCALER: "Autoscaler",
     Part.CONNECTION: "Connection, as kubectl's",
+    Part.CHANGES: "What if: changes to try first, in the order given; each can be repeated",
 }
 TITLE_OF = {name: _TITLES[part] for part, options in _OPTIONS.items() for name in options}
 """An option's name in Python to the title under which help shows it; a command's own options have none."""
 
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
-DECIDES = tuple(Part)
+DECIDES = tuple(part for part in Part if part is not Part.CHANGES)
 """What a command takes that says where pods go."""
 
 
@@ -208,6 +236,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     node_group_label: str = ""
     autoscaler_flag: Sequence[str] = ()
     node_groups: str | None = None
+    what_if: Sequence[tuple[str, str]] = ()
+    """Changes as typed, in their order: the name of the option, and its value."""
 
     @property
     def names_cluster(self) -> bool:
@@ -250,6 +280,13 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             file = read_groups(documents[0][0], self.node_groups)
         return Options(group_label=self.node_group_label, flags=flags, file=file)
 
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """What is to be tried first; files are read. Raises `InputError` with the change."""
+        from kschedx.simulate.written import typed_changes
+
+        return typed_changes(self.what_if)
+
     def read(self, *, keep: Slim | None = None, namespace: str = "") -> Reached:
         """What --snapshot names, or the live cluster. Raises `InputError`.
 
@@ -266,7 +303,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """
         from kschedx.cli import connection
 
-        _ = self.gates, self.configuration
+        _ = self.gates, self.configuration, self.changes
         return connection.read_cluster_to_decide(self.snapshot, self.where, check=not self.ignore_orphans)
 
     def setup(self, snapshot: Snapshot) -> Setup:
@@ -304,8 +341,9 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
         @functools.wraps(command)
         def called(**values: Any) -> int:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
+            what_if = _in_order({name: typed.pop(name) for name in _CHANGES if name in typed})
             of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
-            return command(**values, question=Question(where=Connection(**of_connection), **typed))
+            return command(**values, question=Question(where=Connection(**of_connection), what_if=what_if, **typed))
 
         signature = inspect.signature(command, eval_str=True)
         own = [parameter for name, parameter in signature.parameters.items() if name != "question"]
@@ -317,6 +355,16 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
         return called
 
     return decorate
+
+
+ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
+"""The names of the options in the order in which they were typed, which `help.Command` keeps."""
+
+
+def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """The values of several options that can be repeated, as they followed each other on the command line."""
+    values = {name: iter(texts) for name, texts in typed.items()}
+    return [(name, next(values[name])) for name in ORDER.get() if name in values]
 
 
 def feature_gates(settings: Sequence[str]) -> dict[str, bool]:

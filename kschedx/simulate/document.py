@@ -24,6 +24,7 @@ def document(simulation: Simulation) -> Json:
         "placed": dict(simulation.placed),
         "pending": list(simulation.pending),
         "gated": list(simulation.gated),
+        "ofOtherSchedulers": list(simulation.of_others),
         "evicted": dict(simulation.evictions),
         "drains": [drained.to_dict() for drained in simulation.drained],
         "workloads": [_workload(result) for result in simulation.workloads],

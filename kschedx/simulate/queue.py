@@ -71,15 +71,17 @@ class Queue:
         """Pods that were evicted and made anew, to that step."""
         self.gated: list[int] = []
         """Pods that no scheduler looks at yet."""
+        self.of_others: list[int] = []
+        """Pods that wait for a scheduler which the configuration does not have."""
         self.queued: dict[int, None] = {}
         """Every pod that was ever in the queue, in the order in which they came."""
 
     def order(self, rows: Iterable[int]) -> list[int]:
         """The pods that a scheduler of the configuration would take, in the order in which it does."""
         pods = self._run.cluster.pods
-        taken = [
-            row for row in rows if not pods.deletion_timestamps[row] and self._known(pods.specs[row].scheduler_name)
-        ]
+        waiting = [row for row in rows if not pods.deletion_timestamps[row]]
+        taken = [row for row in waiting if self._known(pods.specs[row].scheduler_name)]
+        self.of_others += [row for row in waiting if not self._known(pods.specs[row].scheduler_name)]
         self.gated += [row for row in taken if pods.specs[row].scheduling_gates]
         places = sorted(self._place(row) for row in taken if not pods.specs[row].scheduling_gates)
         return [row for _, _, row in places]
@@ -122,6 +124,10 @@ class Queue:
                 decision = self._decision(row)
             except UndecidableError as error:
                 self.steps.append(Step(pod=row, decision=None, undecided=str(error)))
+                return False, again
+            if decision.outcome is Outcome.UNDECIDED:
+                text = "a plugin or an extender that was not asked could still reject it"
+                self.steps.append(Step(pod=row, decision=None, undecided=text))
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from kschedx.answer.explanation import Explanation
 from kschedx.explain.missing import require_nodes_and_pods
 from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.simulate.applying import Changed, applied
 from kschedx.simulate.changes import Change, Read, changes
@@ -119,6 +120,11 @@ class Simulation:
         return tuple(map(self.key, self._queue.gated))
 
     @property
+    def of_others(self) -> tuple[str, ...]:
+        """Pods that wait for a scheduler which the configuration does not have."""
+        return tuple(map(self.key, self._queue.of_others))
+
+    @property
     def undecided(self) -> Mapping[str, str]:
         """Pods that kschedx cannot decide about, to what it would need."""
         last = self._last_steps
@@ -213,6 +219,15 @@ class Simulation:
         pod = then.pods[self.steps[step].pod]
         return Explanation(scheduler.schedule(pod, self.setup.profile_of(pod)), scheduler, self.setup.notes)
 
+    def explain_now(self, pod: str) -> Explanation | None:
+        """What `why` says of a pod that waits, in the cluster as it stands in the end; None where it says nothing."""
+        row = self.run.cluster.pods.rows[pod]
+        then = self.run.cluster.frozen()
+        scheduler = self.run.scheduler.on(then)
+        target = then.pods[row]
+        explanation = Explanation(scheduler.schedule(target, self.setup.profile_of(target)), scheduler, ())
+        return explanation if explanation.outcome is Outcome.UNSCHEDULABLE else None
+
     def to_dict(self) -> Json:
         """The Simulation document."""
         from kschedx.simulate.document import document
@@ -252,6 +267,21 @@ class Simulator:
         )
         return [evictor.drain(name, comes_back=comes_back) for name in nodes]
 
+    def told(
+        self, before: Snapshot, wanted: Sequence[Change], changed: Changed, drained: Sequence[Drained]
+    ) -> Simulation:
+        """What has come of it; `before` is the cluster as it was loaded."""
+        return Simulation(
+            run=self.run,
+            setup=self.setup,
+            before=before,
+            start=changed.snapshot,
+            changes=wanted,
+            changed=changed,
+            queue=self.queue,
+            drained=drained,
+        )
+
 
 def pick_by_name(run: Run) -> Pick:
     """The first name in alphabetical order."""
@@ -289,21 +319,56 @@ def simulate(
     """
     changed = applied(snapshot, setup, wanted, namespace)
     simulator = Simulator(changed, setup, options or Options())
-    start = changed.snapshot
     simulator.queue.is_last(simulator.run.cluster.pods.rows[key] for key in changed.new)
     drained = simulator.drain(changed.drains, comes_back=False)
     rows = simulator.waiting() if only is None else simulator.queue.order(only(changed))
     simulator.queue.run(rows)
-    return Simulation(
-        run=simulator.run,
-        setup=setup,
-        before=snapshot,
-        start=start,
-        changes=wanted,
-        changed=changed,
-        queue=simulator.queue,
-        drained=drained,
-    )
+    return simulator.told(snapshot, wanted, changed, drained)
+
+
+def drain_in_turn(
+    snapshot: Snapshot,
+    setup: Setup,
+    nodes: Sequence[str],
+    wanted: Sequence[Change] = (),
+    *,
+    options: Options,
+    namespace: str = "default",
+    comes_back: bool,
+) -> Simulation:
+    """Drain nodes one after another; each is back before the next one where `comes_back`. Only what they evict is
+    scheduled. Raises `InputError`."""
+    simulator, changed = _prepared(snapshot, setup, wanted, options, namespace)
+    drained = simulator.drain(nodes, comes_back=comes_back)
+    return simulator.told(snapshot, wanted, changed, drained)
+
+
+def drain_each(
+    snapshot: Snapshot,
+    setup: Setup,
+    nodes: Sequence[str],
+    wanted: Sequence[Change] = (),
+    *,
+    options: Options,
+    namespace: str = "default",
+) -> Simulation:
+    """Drain every node by itself, in the cluster as it is. Raises `InputError`."""
+    simulator, changed = _prepared(snapshot, setup, wanted, options, namespace)
+    mark = simulator.run.cluster.mark()
+    drained: list[Drained] = []
+    for name in nodes:
+        drained += simulator.drain([name], comes_back=True)
+        simulator.run.cluster.revert(mark)
+    return simulator.told(snapshot, wanted, changed, drained)
+
+
+def _prepared(
+    snapshot: Snapshot, setup: Setup, wanted: Sequence[Change], options: Options, namespace: str
+) -> tuple[Simulator, Changed]:
+    changed = applied(snapshot, setup, wanted, namespace)
+    simulator = Simulator(changed, setup, options)
+    simulator.drain(changed.drains, comes_back=False)
+    return simulator, changed
 
 
 def simulate_queue(

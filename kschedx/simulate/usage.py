@@ -55,6 +55,12 @@ class Usage:
             allocatable=offered,
         )
 
+    def get(self, name: str) -> NodeUse | None:
+        """None for a node that is not there."""
+        if name not in self:
+            return None
+        return self[name]
+
     def total(self) -> NodeUse:
         """Of all nodes together."""
         asked, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()

@@ -68,6 +68,18 @@ class Column(Generic[T]):
         codes = np.concatenate([self.codes, more.codes + len(self.values)])
         return Column(codes, [*self.values, *more.values])
 
+    def copy(self) -> Column[T]:
+        """The same rows, for `put`."""
+        return Column(self.codes.copy(), list(self.values))
+
+    def put(self, row: int, value: T) -> None:
+        """Another value in a row of a `copy`."""
+        assert isinstance(self.values, list), "only a copy is written to"
+        code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))
+        if code == len(self.values):
+            self.values.append(value)
+        self.codes[row] = code
+
     def with_row(self, value: T) -> Column[T]:
         """The column with one more row."""
         code = next((code for code, known in enumerate(self.values) if known == value), len(self.values))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.types import Labels, Node, Pod, PodSpec
+from kschedx.api.types import Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
@@ -28,9 +29,10 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         namespaces=_joined(old.namespaces, [pod.metadata.namespace for pod in pods]),
         uids=[*old.uids, *(pod.metadata.uid for pod in pods)],
         labels=old.labels.with_rows([dict(pod.metadata.labels) for pod in pods], _sorted_labels),
+        annotations=old.annotations.with_rows([dict(pod.metadata.annotations) for pod in pods], _sorted_labels),
         owners=old.owners.with_rows(pod.metadata.owner_references for pod in pods),
         specs=old.specs.with_rows(specs, id),
-        statuses=old.statuses.with_rows([pod.status for pod in pods], id),
+        statuses=old.statuses.with_rows(map(_own_columns_aside, pods), msgspec.json.encode),
         phases=_joined(old.phases, [pod.status.phase for pod in pods]),
         start_times=[*old.start_times, *(pod.status.start_time for pod in pods)],
         creation_timestamps=[*old.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
@@ -82,9 +84,7 @@ def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
 def _at_home(pods: PodTable, cluster: ClusterNodes) -> PodTable:
     """The pods on the nodes that they name, one of which may be new."""
     finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-    node = np.where(
-        finished & ~pods.finished_unstored, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1))
-    )
+    node = np.where(finished, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1)))
     return replace(pods, node=np.where(pods.node >= 0, pods.node, node), grouped=None)
 
 
@@ -99,6 +99,7 @@ def _taken(pods: PodTable, rows: IntArray) -> PodTable:
         namespaces=pods.namespaces.take(rows),
         uids=[pods.uids[row] for row in rows],
         labels=pods.labels.take(rows),
+        annotations=pods.annotations.take(rows),
         owners=pods.owners.take(rows),
         specs=pods.specs.take(rows),
         statuses=pods.statuses.take(rows),
@@ -135,6 +136,11 @@ def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:
         if id(pod.spec) not in known:
             known[id(pod.spec)] = replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec
     return [known[id(pod.spec)] for pod in pods]
+
+
+def _own_columns_aside(pod: Pod) -> PodStatus:
+    """What is left of the status beside the columns that have a part of it."""
+    return replace(pod.status, phase="", start_time=None, nominated_node_name="")
 
 
 def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:

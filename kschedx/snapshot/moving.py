@@ -29,8 +29,13 @@ class Kind(IntEnum):
     REMOVE = -1
 
 
+NOBODY = -1
+"""In place of a pod, where it is the node itself that has changed."""
+
+
 class Steps(Struct):
-    """Every pod that came or left, in order: what columns have to catch up with. It only grows."""
+    """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
+    grows."""
 
     pods: list[int] = field(default_factory=list)
     nodes: list[int] = field(default_factory=list)
@@ -131,6 +136,8 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known = self.tallied[tally] = _Tallied(sums=sums.astype(np.int64), seen=len(self.steps))
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)
+            if (signs == 0).any():
+                pods, nodes, signs = pods[signs != 0], nodes[signs != 0], signs[signs != 0]
             weights = tally.weights(self, pods) * signs
             weights[nodes >= self.node_count] = 0  # what ran on nodes that are no more has left them again
             if weights.any():
@@ -171,10 +178,24 @@ class Move(Struct, frozen=True):
 
 
 class _Nodes(Struct, frozen=True):
-    """The nodes as they were before one of them changed or came."""
+    """The nodes as they were before one of them came."""
 
     snapshot: Snapshot
     pods: MovingPods
+
+
+class _Replaced(Struct, frozen=True):
+    """A node as it was before it changed."""
+
+    row: int
+    node: Node
+
+
+class _Nominated(Struct, frozen=True):
+    """What a pod was nominated for before."""
+
+    pod: int
+    node: str
 
 
 class MovingCluster:
@@ -190,8 +211,8 @@ class MovingCluster:
             self._learn_name(name)
         self.pods = MovingPods.moving(snapshot.pods, Column(names.codes.copy(), values))
         self.pods.own_starts()
-        self.snapshot: Snapshot = replace(snapshot, pods=self.pods, _tables={})
-        self._undo: list[Move | _Nodes] = []
+        self.snapshot: Snapshot = replace(snapshot, pods=self.pods, cluster=snapshot.cluster.moving(), _tables={})
+        self._undo: list[Move | _Nodes | _Replaced | _Nominated] = []
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -217,22 +238,38 @@ class MovingCluster:
         self._moved(pod, node, Kind.REMOVE)
 
     def nominate(self, pod: int, node: int | None) -> None:
-        """A pod without a node is nominated for one, or for none any more. `revert` does not take this back."""
+        """A pod without a node is nominated for one, or for none any more."""
+        self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))
         self._set_nominated(pod, "" if node is None else self.node_names[node])
 
     def add_node(self, node: Node) -> int:
         """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
-        cluster = self.snapshot.cluster.with_added(node)
+        cluster = self.snapshot.cluster.with_added(node).moving()
         self._learn_name(node.metadata.name)
         self._set_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
         return len(cluster.nodes) - 1
 
     def replace_node(self, row: int, node: Node) -> None:
-        """A node is cordoned, labelled, resized; its name stays. `snapshot` is another object then."""
-        self._set_nodes(self.snapshot.cluster.with_nodes({row: node}), self.pods)
+        """A node is cordoned, labelled, resized; its name stays."""
+        self._undo.append(_Replaced(row, self.snapshot.cluster.nodes[row]))
+        self._put(row, node)
+
+    def _put(self, row: int, node: Node) -> None:
+        cluster = self.snapshot.cluster
+        if cluster.put(row, node):
+            for table in self._tables():
+                table.forget()
+            self.pods.steps.pods.append(NOBODY)
+            self.pods.steps.nodes.append(row)
+            self.pods.steps.signs.append(0)
+        else:
+            self._swap(cluster.with_nodes({row: node}).moving(), self.pods)
 
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         self._undo.append(_Nodes(self.snapshot, self.pods))
+        self._swap(cluster, pods)
+
+    def _swap(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         tables = {options: NodeTable.of(cluster, pods, options) for options in self.snapshot._tables}
         self.pods = pods
         self.snapshot = replace(self.snapshot, cluster=cluster, pods=pods, _tables=tables)
@@ -252,6 +289,12 @@ class MovingCluster:
             move = self._undo.pop()
             if isinstance(move, _Nodes):
                 self.snapshot, self.pods = move.snapshot, move.pods
+                continue
+            if isinstance(move, _Replaced):
+                self._put(move.row, move.node)
+                continue
+            if isinstance(move, _Nominated):
+                self._set_nominated(move.pod, move.node)
                 continue
             self.pods.node_names.codes[move.pod] = move.node_name_code
             self._set_nominated(move.pod, move.nominated)
@@ -312,4 +355,5 @@ class MovingCluster:
             "start_times": list(moving.start_times),
             "derived": {},
         }
-        return replace(self.snapshot, pods=PodTable(**(kept | own)), _tables={})
+        cluster = self.snapshot.cluster.moving()
+        return replace(self.snapshot, cluster=cluster, pods=PodTable(**(kept | own)), _tables={})

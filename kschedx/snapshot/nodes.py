@@ -97,6 +97,34 @@ class ClusterNodes:
         """How many nodes the cluster has."""
         return len(self.index)
 
+    def moving(self) -> ClusterNodes:
+        """The same nodes with columns of their own, for `put`."""
+        own = ClusterNodes.__new__(ClusterNodes)
+        own.nodes, own.images, own.resources = list(self.nodes), self.images, self.resources
+        own.names, own.index = self.names, self.index
+        own.taints, own.declared_features = self.taints.copy(), self.declared_features.copy()
+        own.unschedulable, own.allocatable = self.unschedulable.copy(), self.allocatable.copy()
+        own.offers, own.allowed_pods = self.offers.copy(), self.allowed_pods.copy()
+        own._labels = {key: column.copy() for key, column in self._labels.items()}
+        return own
+
+    def put(self, row: int, node: Node) -> bool:
+        """Replace a node, whose name stays, in place; False, and nothing is done, where it offers other resources than
+        any node so far."""
+        made = ClusterNodes([node], self.images, frozenset(self.resources.names))
+        if made.resources.names != self.resources.names:
+            return False
+        assert isinstance(self.nodes, list), "only columns of their own are written to"
+        self.nodes[row] = node
+        self.taints.put(row, node.spec.taints)
+        self.declared_features.put(row, node.status.declared_features)
+        self.unschedulable[row], self.allocatable[row] = made.unschedulable[0], made.allocatable[0]
+        self.offers[row], self.allowed_pods[row] = made.offers[0], made.allowed_pods[0]
+        for key, column in self._labels.items():
+            column.put(row, node.metadata.labels.get(key))
+        self.__dict__.pop("label_keys", None)
+        return True
+
     @cached_property
     def label_keys(self) -> frozenset[str]:
         """Every label key that some node has."""
@@ -153,6 +181,10 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def forget(self) -> None:
+        """Read what is fixed about the nodes anew: one of them was replaced in place."""
+        self.__dict__.clear()
 
     # --- what is fixed about the nodes, for this table's rows
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
+from kschedx.simulate.nodes import cordoned
 from kschedx.snapshot.snapshot import Snapshot
 
 RECORDED = Path(__file__).parent.parent / "conformance"
@@ -98,4 +99,22 @@ def test_a_node_more_and_back_again(family: str) -> None:
             if fits.any() and cluster.pods.node[row] < 0:
                 cluster.place(row, added)
         cluster.revert(mark)
+        assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_node_that_changes_and_back_again(family: str) -> None:
+    for case in recorded(family, 4):
+        snapshot = Snapshot.from_objects(case["objects"])
+        release = resolve(feature_gates=case.get("featureGates"))
+        run = Run(scheduler_of(case["config"], release, snapshot))
+        cluster = run.cluster
+        row = cluster.pods.rows[case["pod"]]
+        before = told(run.decide(row))
+        for number, node in enumerate(snapshot.cluster.nodes[:3]):
+            unlabelled = replace(node.metadata, labels={"kubernetes.io/hostname": "else", "disk": "tape"})
+            for changed in (cordoned(node, unschedulable=True), replace(node, metadata=unlabelled)):
+                cluster.replace_node(number, changed)
+                assert told(run.decide(row)) == told(anew(run, row)), case["name"]
+        cluster.revert(0)
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]

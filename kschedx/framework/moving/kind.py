@@ -208,8 +208,9 @@ class Kind:
         if self._seen < 0 or self._is_rare:
             self._evaluate(pod)
         else:
-            rows = distinct(self._steps.since(self._seen)[1])
-            self._evaluate_touched(pod, rows, nodes.take(rows))
+            _, touched, signs = self._steps.since(self._seen)
+            rows = distinct(touched)
+            self._evaluate_touched(pod, rows, nodes.take(rows), nodes_too=not signs.all())
         self._seen = len(self._steps)
 
     def _evaluate(self, pod: Pod) -> None:
@@ -240,8 +241,11 @@ class Kind:
             else:
                 score.raw = raw
 
-    def _evaluate_touched(self, pod: Pod, rows: IntArray, part: NodeTable) -> None:
-        """What pods that came to these nodes or left them can have changed; `part` is the table of the nodes."""
+    def _evaluate_touched(self, pod: Pod, rows: IntArray, part: NodeTable, *, nodes_too: bool) -> None:
+        """What pods that came to these nodes or left them can have changed; `part` is the table of the nodes.
+
+        `nodes_too`: the nodes themselves may have changed, which every plugin may read, each node's row its own node.
+        """
         self._pre_filter(pod, every=False)
         if self._is_rare:
             return
@@ -251,7 +255,7 @@ class Kind:
             if one.touch is Touch.CLUSTER:
                 self._filter(one, pod)
                 anew = True
-            elif one.touch is Touch.NODE and one.runs:
+            elif (one.touch is Touch.NODE or nodes_too) and one.runs:
                 verdicts = verdicts_of(one.plugin, self._state, pod, part)
                 self._rejections[rows] -= one.codes[rows] != 0
                 one.put_rows(rows, verdicts)
@@ -262,7 +266,7 @@ class Kind:
         for score in self._scores:
             if score.touch is Touch.CLUSTER:
                 score.weighted = None
-            elif score.touch is Touch.NODE and not score.skipped:
+            elif (score.touch is Touch.NODE or nodes_too) and not score.skipped:
                 raw = self._raw(score, pod, part)
                 if score.is_sum:
                     self._sum[rows] += (raw - score.raw[rows]) * score.weight

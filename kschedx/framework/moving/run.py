@@ -82,12 +82,15 @@ class Run:
         scheduler = self.scheduler
         if not isinstance(scheduler, FrameworkScheduler) or not is_a_kind(pods.specs[row]):
             return None
-        columns = (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses)
+        columns = (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)
         key = tuple(int(column.codes[row]) for column in columns)
         kind = self._kinds.pop(key, None)
         if kind is None:
             pod = pods[row]
-            kind = Kind(scheduler.framework(self._profile_of(pod)), pod, pods.steps)
+            profile = self._profile_of(pod)
+            if scheduler.config.extenders or profile.unknown:
+                return None  # what they say is theirs to say, about every pod
+            kind = Kind(scheduler.framework(profile), pod, pods.steps)
             if len(self._kinds) >= MOST_KINDS:
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind

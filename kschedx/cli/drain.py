@@ -1,0 +1,103 @@
+"""`kschedx drain`: what `kubectl drain` would do, and where the pods would go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import completion, connection
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import DECIDES, Part, Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.simulate.simulation import Simulation
+
+HELP = """What `kubectl drain` would do to a node: who is evicted, what stops it, and where each pod goes then.
+
+As kubectl decides it: pods of DaemonSets and static pods stay; a pod without a controller needs --force, one with an
+emptyDir --delete-emptydir-data; PodDisruptionBudgets let so many go at a time. Evicted pods are made anew and
+scheduled, each in the cluster that those before it left.
+
+Several nodes are drained one after another, as an upgrade does: each is back, and empty, before the next one. With
+--each, every node is asked about by itself: which can be drained today.
+
+\b
+Examples:
+  kschedx drain node-7
+  kschedx drain node-1 node-2 node-3            # one after another
+  kschedx drain node-1 node-2 --together        # both out at the same time
+  kschedx drain --each                          # which nodes can be drained today
+
+Exit codes: 0 drained, 1 something stops it or finds no other node, 2 usage or input error, 3 kschedx cannot decide.
+"""
+SUMMARY = "What a drain would do, and where the pods go."
+
+
+@asks(*DECIDES, Part.CHANGES)
+def drain(
+    nodes: Annotated[
+        list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
+    ] = None,
+    each: Annotated[bool, typer.Option("--each", help="Every node by itself, or each of those named.")] = False,
+    together: Annotated[
+        bool, typer.Option("--together", help="Nodes do not come back before the next one is drained.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete pods that no controller makes anew.", show_default=False)
+    ] = False,
+    delete_emptydir_data: Annotated[
+        bool, typer.Option("--delete-emptydir-data", help="Evict pods with an emptyDir.", show_default=False)
+    ] = False,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.cli.target import node_names
+    from kschedx.errors import InputError
+    from kschedx.simulate.simulation import Options, drain_each, drain_in_turn
+
+    if not nodes and not each:
+        raise InputError("name a NODE, or ask for every node with --each")
+    reached = question.read_to_decide()
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    named = tuple(name.removeprefix("node/") for name in nodes or snapshot.cluster.names)
+    shown = node_names(snapshot, named)
+    options = Options(force=force, delete_emptydir_data=delete_emptydir_data)
+    namespace = question.namespace or reached.namespace
+    connection.tell_missing(snapshot)
+    if each:
+        simulation = drain_each(snapshot, setup, shown, question.changes, options=options, namespace=namespace)
+    else:
+        simulation = drain_in_turn(
+            snapshot, setup, shown, question.changes, options=options, namespace=namespace, comes_back=not together
+        )
+    write(_report(simulation, each=each), output)
+    if simulation.undecided:
+        return ExitCode.UNDECIDED
+    done = all(drained.is_done for drained in simulation.drained)
+    return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
+
+
+def _report(simulation: Simulation, *, each: bool) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.simulation import print_drains
+
+        print_drains(simulation, each=each, wide=wide)
+
+    def document() -> Mapping[str, object]:
+        return simulation.to_dict()
+
+    def names() -> list[str]:
+        return [f"node/{drained.node}" for drained in simulation.drained if drained.is_done]
+
+    return Report(screen=screen, document=document, names=names)

@@ -1,0 +1,114 @@
+"""`kschedx simulate`: what becomes of all pods that wait, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import connection
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import DECIDES, Part, Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.simulate.simulation import Options, Simulation
+
+HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
+
+Options of "What if" change the cluster first. Pods that preemption or a drain evicts are made anew by their
+controllers and wait again. Where nodes tie, the first name is taken.
+
+\b
+Examples:
+  kschedx simulate                                          # what becomes of the pods that wait
+  kschedx simulate --scale deploy/web=40 -n shop            # do they all fit
+  kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
+  kschedx simulate --remove-node node-7 --cordon node-8     # where do their pods go
+  kschedx simulate -f app.yaml --steps                      # every decision
+  kschedx simulate --changes friday.yaml -o json
+
+Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error, 3 kschedx cannot decide about one.
+"""
+SUMMARY = "What happens next: queues, replicas, what-if."
+
+
+@asks(*DECIDES, Part.CHANGES)
+def simulate(
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node.",
+        ),
+    ] = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Every decision in order.")] = False,
+    no_recreate: Annotated[
+        bool, typer.Option("--no-recreate", help="Nobody makes evicted pods anew.", show_default=False)
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Settle ties by lot, the same every time.", show_default=False)
+    ] = None,
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all", help="`all`: whether other lots would place other numbers of pods: some are tried."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="A drain deletes pods without a controller.", show_default=False)
+    ] = False,
+    delete_emptydir_data: Annotated[
+        bool,
+        typer.Option("--delete-emptydir-data", help="A drain evicts pods with an emptyDir.", show_default=False),
+    ] = False,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.errors import InputError
+    from kschedx.simulate.simulation import Options
+    from kschedx.simulate.simulation import simulate as simulated
+    from kschedx.simulate.ties import other_outcomes
+
+    if ties not in (None, "all"):
+        raise InputError(f'--ties: found "{ties}", allowed is "all"')
+    reached = question.read_to_decide()
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    options = Options(recreate=not no_recreate, seed=seed, force=force, delete_emptydir_data=delete_emptydir_data)
+    namespace = question.namespace or reached.namespace
+
+    def run(options: Options) -> Simulation:
+        return simulated(snapshot, setup, question.changes, options=options, namespace=namespace)
+
+    simulation = run(options)
+    connection.tell_missing(snapshot)
+    other = other_outcomes(simulation, options, run) if ties else None
+    write(report(simulation, steps=steps, ties=None if other is None else other.text), output)
+    return exit_code(simulation)
+
+
+def report(simulation: Simulation, *, steps: bool = False, ties: str | None = None) -> Report:
+    """A simulation in every form."""
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.simulation import print_simulation
+
+        print_simulation(simulation, steps=steps, wide=wide, ties=ties)
+
+    def document() -> Mapping[str, object]:
+        return simulation.to_dict() | ({} if ties is None else {"ties": ties})
+
+    def names() -> list[str]:
+        return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)
+
+    return Report(screen=screen, document=document, names=names)
+
+
+def exit_code(simulation: Simulation) -> ExitCode:
+    """1 where a pod stays without a node, or a drain is not done."""
+    if simulation.undecided:
+        return ExitCode.UNDECIDED
+    is_done = not simulation.pending and all(drained.is_done for drained in simulation.drained)
+    return ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE

@@ -1,0 +1,120 @@
+"""What a drain came to, in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from kschedx.render.layout import BAD, BOLD, DIM, GOOD, line, paragraph
+from kschedx.render.units import count, listed
+from kschedx.simulate.drain import REFUSES, Drained, Fate, Leaves
+
+MOST_NODES = 25
+
+
+def drain_lines(drained: Drained, width: int, most: int | None = None) -> list[Text]:
+    """The verdict, then who stops it, who stays behind, and where the others went."""
+    mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
+    lines = paragraph(f"{drained.node}: {_verdict(drained)}", width, first=mark, style=style)
+    if drained.is_refused:
+        for fate, told in (
+            (Fate.NEEDS_FORCE, "no controller makes it anew, so kubectl wants --force"),
+            (Fate.NEEDS_EMPTYDIR_FLAG, "keeps data in an emptyDir, so kubectl wants --delete-emptydir-data"),
+        ):
+            held = [one.pod for one in drained.of(fate)]
+            if held:
+                lines += paragraph(f"{listed(held, 3)}: {told}", width, first="  ")
+        return lines
+    stopped: dict[str, list[str]] = {}
+    for one in drained.of(Fate.BUDGET):
+        stopped.setdefault(one.budget, []).append(one.pod)
+    allowed = dict(drained.budgets)
+    for budget, pods in stopped.items():
+        lines += paragraph(_stopped(budget, pods, allowed, drained), width, first="  ")
+    stranded = [one.pod for one in drained.pending]
+    if stranded:
+        verb = "finds" if len(stranded) == 1 else "find"
+        lines += paragraph(f"{listed(stranded, 3)}: {verb} no other node", width, first="  ✗ ", indent=4)
+    moved = [one for one in drained.of(Fate.EVICTED) if one.node]
+    lines += _moved(moved, width, most)
+    if drained.waves > 1:
+        lines += paragraph(f"budgets let it go in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
+    stays = drained.of(Fate.OF_DAEMON_SET, Fate.OF_KUBELET)
+    if stays:
+        lines.append(line((f"  {count(len(stays), 'pod')} of DaemonSets and the kubelet stay", DIM)))
+    return lines
+
+
+def each_lines(drained: Sequence[Drained], width: int, *, wide: bool) -> list[Text]:
+    """How many of the nodes can be drained, then a line for each that cannot."""
+    good = [one for one in drained if one.is_done]
+    bad = [one for one in drained if not one.is_done]
+    lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained today", width, style=BOLD)
+    shown = bad if wide else bad[:MOST_NODES]
+    for one in shown:
+        lines += paragraph(f"{one.node}: {_verdict(one)}{_first_cause(one)}", width, first="✗ ")
+    if len(bad) > len(shown):
+        lines.append(line((f"  {count(len(bad) - len(shown), 'more node')} that cannot: -o wide shows all", DIM)))
+    for one in good if wide else ():
+        lines += paragraph(f"{one.node}: {_verdict(one)}", width, first="✓ ")
+    if good and not wide:
+        lines += paragraph(listed((one.node for one in good), 12), width, first="✓ ")
+    return lines
+
+
+def _first_cause(drained: Drained) -> str:
+    """The name behind the verdict."""
+    if drained.is_refused:
+        return f": {drained.of(*REFUSES)[0].pod}"
+    stopped = drained.of(Fate.BUDGET)
+    if stopped:
+        return f": {stopped[0].budget}"
+    return f": {drained.pending[0].pod}" if drained.pending else ""
+
+
+def _verdict(drained: Drained) -> str:
+    evicted = drained.of(Fate.EVICTED)
+    deleted = drained.of(Fate.DELETED)
+    blocked, pending = drained.of(Fate.BUDGET), drained.pending
+    if drained.is_refused:
+        return "kubectl drain would refuse, and evict nothing"
+    if not evicted and not deleted and not blocked:
+        return "nothing to evict"
+    parts = []
+    if blocked:
+        told = f"stops at {count(len(blocked), 'pod')} that a disruption budget holds"
+        parts.append(told)
+    if pending:
+        parts.append(f"{count(len(pending), 'pod')} would find no other node")
+    if evicted and not pending:
+        parts.append(
+            f"{'all ' if not blocked and len(evicted) > 2 else ''}{count(len(evicted), 'pod')} find another node"
+        )
+    if deleted:
+        parts.append(f"{count(len(deleted), 'pod')} deleted, nobody makes them anew")
+    return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
+
+
+def _stopped(budget: str, pods: list[str], allowed: dict[str, int], drained: Drained) -> str:
+    number = allowed.get(budget)
+    told = f"{listed(pods, 3)}: budget {budget} "
+    if number is None:
+        return f"{listed(pods, 3)}: covered by {budget} at once, and the API server evicts no such pod"
+    if number == 0:
+        return told + "allows no disruption now"
+    return told + f"lets {number:,} go at a time, and those that went have not come back"
+
+
+def _budgets(drained: Drained) -> str:
+    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets)
+
+
+def _moved(moved: list[Leaves], width: int, most: int | None) -> list[Text]:
+    lines = []
+    shown = moved if most is None else moved[:most]
+    for one in shown:
+        lines += paragraph(f"{one.pod} → {one.node}", width, first="  ")
+    if len(moved) > len(shown):
+        lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} that find another node", DIM)))
+    return lines

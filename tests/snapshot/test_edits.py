@@ -1,0 +1,69 @@
+"""A snapshot that was edited is the one that would have been loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kschedx.framework.runtime import request_options
+from kschedx.releases import resolve
+from kschedx.snapshot.columns import Column
+from kschedx.snapshot.edits import with_changed_nodes, with_only_pods, with_pods, without_nodes
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+
+OPTIONS = request_options(resolve())
+NODES = [node("a", labels={"zone": "1"}), node("b"), node("c", taints=["x=y:NoSchedule"])]
+ASKS = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
+PODS = [
+    pod("first", on="a", labels={"app": "web"}, containers=ASKS),
+    pod("second", on="b", namespace="shop", status={"startTime": "2026-01-01T00:00:00Z"}),
+    pod("waits", priority=7, labels={"app": "web"}),
+    pod("done", on="c", status={"phase": "Succeeded"}),
+]
+
+
+def loaded(*objects: Manifest) -> Snapshot:
+    return Snapshot.from_objects(objects)
+
+
+def same(one: Snapshot, other: Snapshot) -> None:
+    for name in PodTable.__struct_fields__:
+        if name in ("grouped", "derived", "_requests", "without_priority"):
+            continue
+        first, second = getattr(one.pods, name), getattr(other.pods, name)
+        if isinstance(first, Column):
+            first, second = (
+                list(map(first.__getitem__, range(len(first)))),
+                list(map(second.__getitem__, range(len(second)))),
+            )
+        np.testing.assert_equal(first, second, err_msg=name)
+    assert [one.pods[row] for row in range(len(one.pods))] == [other.pods[row] for row in range(len(other.pods))]
+    assert one.cluster.nodes == other.cluster.nodes
+    mine, theirs = one.nodes(OPTIONS), other.nodes(OPTIONS)
+    np.testing.assert_array_equal(mine.requested, theirs.requested)
+    np.testing.assert_array_equal(mine.pod_count, theirs.pod_count)
+    assert one.pods.pending == other.pods.pending
+
+
+@pytest.mark.parametrize("known", range(len(PODS) + 1))
+def test_pods_that_come_later(known: int) -> None:
+    every = loaded(*NODES, *PODS)
+    new = [every.pods[row] for row in range(known, len(PODS))]
+    same(with_pods(loaded(*NODES, *PODS[:known]), new), every)
+
+
+def test_pods_that_go() -> None:
+    rows = np.array([1, 2])
+    same(with_only_pods(loaded(*NODES, *PODS), rows), loaded(*NODES, PODS[1], PODS[2]))
+
+
+def test_a_node_goes_with_its_pods() -> None:
+    same(without_nodes(loaded(*NODES, *PODS), {0}), loaded(NODES[1], NODES[2], *PODS[1:]))
+
+
+def test_nodes_that_change_and_come() -> None:
+    changed, new = node("b", labels={"zone": "2"}), node("d")
+    wanted = loaded(NODES[0], changed, NODES[2], new, *PODS)
+    same(with_changed_nodes(loaded(*NODES, *PODS), loaded(changed, new).cluster.nodes), wanted)
