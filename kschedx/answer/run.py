@@ -12,6 +12,7 @@ from kschedx.answer.subject import Subject, admitted, stored
 from kschedx.api.types import Pod
 from kschedx.autoscaler.cluster import Autoscaler, Options
 from kschedx.errors import InputError
+from kschedx.explain.amount_notes import amount_notes
 from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.claim_templates import NOTE as CLAIMS
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
@@ -66,11 +67,11 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | None = None) 
     `autoscaling` is what a user says about the cluster's autoscaler. Raises `UndecidableError` where it could have
     ended otherwise with a kind that may not be listed.
     """
-    notes = subject.notes
-    if subject.first is not None:
-        before = explain(subject.first, setup).message
-        notes = tuple(replace(one, facts={**one.facts, FIRST: before}) if one.id == CLAIMS else one for one in notes)
     profile = setup.profile_of(subject.pod)
+    notes = (*subject.notes, *amount_notes(subject.pod))
+    if subject.first is not None:
+        before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
+        notes = tuple(replace(one, facts={**one.facts, FIRST: before}) if one.id == CLAIMS else one for one in notes)
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = as_if_new(scheduler.snapshot, subject.pod)
     if snapshot is not scheduler.snapshot:

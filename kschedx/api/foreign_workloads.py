@@ -12,7 +12,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from kschedx.api.kinds import key_of, kind_of
+from kschedx.api.kinds import kind_of
 
 Manifest = dict[str, object]
 
@@ -21,6 +21,14 @@ MAX_DEPTH = 8
 
 _SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
 """API groups whose controllers name another scheduler for a pod that names none."""
+
+
+_KUBERNETES = frozenset({
+    "admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates",
+    "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver", "metrics", "networking",
+    "node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
+})  # fmt: skip
+"""What stands before `.k8s.io` in Kubernetes' own groups."""
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
@@ -41,7 +49,7 @@ def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
 def is_foreign(manifest: Mapping[str, object]) -> bool:
     """The kind is none of Kubernetes' own."""
     kind, group = kind_and_group(manifest)
-    return kind_of(kind, group) is None and key_of(kind, group) != kind
+    return kind_of(kind, group) is None and "." in group and group.removesuffix(".k8s.io") not in _KUBERNETES
 
 
 def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:

@@ -31,6 +31,8 @@ _WORDS: Mapping[str, tuple[list[str], str]] = {
 """The types of values in fields.json: JSON's, and what an error calls them."""
 _NEAR = 0.8
 """From here on two names are the same with a slip of the finger."""
+_ALIKE = 0.7
+"""From here on a name may be what was meant."""
 _FEW = 4
 """Fields that are all named where none is near."""
 
@@ -136,7 +138,10 @@ def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
         if places:
             at, spelled = min(places, key=lambda place: (-_shared(place[0], steps), len(place[0])))
             return f"{spelled} belongs in {field_of(at)}"
-    if likeness >= 0.6:
+    likely = next(
+        (one for one in known if len(name) > 5 and one.startswith(name)), likely if likeness >= _ALIKE else ""
+    )
+    if likely:
         return f'did you mean "{likely}"?'
     return f"allowed are {', '.join(sorted(known))}" if len(known) <= _FEW else ""
 
@@ -165,9 +170,10 @@ def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:
 
 
 def _is_related(place: _Steps, steps: _Steps) -> bool:
-    """What has the field is above, below, or an element of a list beside."""
+    """What has the field is above or below, or one step aside and no element of a list."""
     ours, theirs = _names(steps), _names(place)
-    return ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours or len(theirs) - _shared(place, steps) <= 1
+    is_aside = len(theirs) - _shared(place, steps) <= 1 and len(theirs) == len(place)
+    return ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours or is_aside
 
 
 def _names(steps: _Steps) -> tuple[str, ...]:

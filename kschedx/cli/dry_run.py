@@ -19,6 +19,9 @@ NOTE = "dry-run"
 
 _AMOUNTS = ("requests", "limits", "overhead")
 """Keys of resource lists in a pod's spec."""
+_CONFLICT = 409
+_OF_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+"""Of an object's metadata."""
 _NOT_ALLOWED = "cannot create resource"
 """In the words of a server that refuses the request; one that refuses the pod has others."""
 
@@ -36,10 +39,17 @@ def server_side(
     metadata = manifest.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     path = f"/api/v1/namespaces/{namespace or 'default'}/pods"
+    sent = to_be_created(manifest)
     try:
-        body = server.dry_run(path, msgspec.json.encode(manifest))
-        stored: Manifest = msgspec.json.decode(body, type=dict[str, object])
-        theirs = default_pod(decode(body, Pod))
+        try:
+            body = server.dry_run(path, msgspec.json.encode(sent))
+        except RefusedError as refused:
+            if refused.status != _CONFLICT:
+                raise
+            # there is one of this name already, of which nothing can be asked but by another name
+            body = server.dry_run(path, msgspec.json.encode(to_be_created(manifest, renamed=True)))
+        stored = as_of(manifest, msgspec.json.decode(body, type=dict[str, object]))
+        theirs = default_pod(decode(msgspec.json.encode(stored), Pod))
     except RefusedError as refused:
         if refused.status == 403 and _NOT_ALLOWED in refused.message:
             refused.hint = "without --dry-run=server, kschedx admits the pod itself"
@@ -58,6 +68,37 @@ def server_side(
         else (f"the API server's dry run made another pod than kschedx: {'; '.join(changes)}")
     )
     return stored, (Note(id=NOTE, text=text, facts={"changes": list(changes)}),)
+
+
+def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
+    """The pod as somebody may create it: without what only a server says of one, and without owners that are not there
+    yet. `renamed` leaves its name to the server."""
+    metadata = dict(_map(manifest.get("metadata")))
+    for field in _OF_SERVER:
+        metadata.pop(field, None)
+    owners = metadata.pop("ownerReferences", None)
+    known: list[object] = [one for one in owners if _map(one).get("uid")] if isinstance(owners, list) else []
+    if known:
+        metadata["ownerReferences"] = known
+    if renamed:
+        metadata["generateName"] = f"{metadata.pop('name', 'pod')}-"
+    sent: Manifest = {**manifest, "metadata": metadata}
+    sent.pop("status", None)
+    return sent
+
+
+def as_of(manifest: Manifest, stored: Manifest) -> Manifest:
+    """What the server answered, under the name and with the owners of the pod that it was asked about."""
+    asked = _map(manifest.get("metadata"))
+    metadata = dict(_map(stored.get("metadata")))
+    for key in ("name", "ownerReferences"):
+        if key in asked:
+            metadata[key] = asked[key]
+    return {**stored, "metadata": metadata}
+
+
+def _map(value: object) -> Manifest:
+    return value if isinstance(value, dict) else {}
 
 
 def _plain(pod: Pod) -> object:

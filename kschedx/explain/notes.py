@@ -111,7 +111,11 @@ def _notes(cycle: Cycle) -> list[Note]:
     found: list[Note] = [*_unknown_plugins(cycle)]
     theirs = recorded(cycle.snapshot, cycle.pod)
     if theirs is not None:
-        found.append(_recorded_note(theirs, differences(theirs, cycle.message)))
+        found.append(
+            _recorded_note(
+                theirs, differences(theirs, cycle.message, nominated=bool(cycle.pod.status.nominated_node_name))
+            )
+        )
     finished = _finished_pods(cycle)
     if finished:
         text = f"{finished:,} finished pods count on their nodes: leave them out of the input, as an API server does"

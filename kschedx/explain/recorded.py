@@ -42,16 +42,21 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
     return theirs.message == message
 
 
-def differences(theirs: FailedScheduling, ours: str) -> tuple[str, ...]:
-    """What is different about the two messages, and what that comes from, in clauses; none where they are equal."""
+def differences(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
+    """What is different about the two messages, and what that comes from, in clauses; none where they are equal.
+
+    A pod that is `nominated` to a node was told of before its victims were gone, and then nothing of preemption.
+    """
     if _is_same(theirs, ours):
         return ()
     if not ours:
         return (f"kschedx finds a node for it: {ELSEWHERE}, or another configuration",)
     told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
     parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be half a text
-    clauses = [*_counted(told, found), *_unmatched(parts, found.parts, is_cut=theirs.is_cut)]
-    return tuple(clauses) or ("the words are those of another release",)
+    says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in told.parts)
+    ours_told = [part for part in found.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
+    clauses = [*_counted(told, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
+    return tuple(clauses) or (() if says_nothing else ("the words are those of another release",))
 
 
 class _Pair(Struct, frozen=True, kw_only=True):
@@ -67,8 +72,8 @@ def _counted(told: Event, found: Event) -> Iterator[str]:
         yield f"{counted}: {ELSEWHERE}, or an incomplete snapshot"
 
 
-def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool) -> Iterator[str]:
-    """The reasons that reject nodes, then preemption, which follows from them."""
+def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool) -> Iterator[str]:
+    """The reasons that reject nodes, then preemption, which follows from them, where the event `speaks` of it."""
     pairs = [
         _Pair(theirs=part, ours=other)
         for part in theirs
@@ -79,7 +84,7 @@ def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut
     new = [part for part in ours if all(part != pair.ours for pair in pairs)] if not is_cut else []
     filters = list(_changes(Stage.FILTER, pairs, gone, new))
     yield from filters
-    if not filters:
+    if not filters and speaks:
         yield from _preemption(theirs, pairs, gone, new, is_cut=is_cut)
 
 

@@ -187,6 +187,12 @@ def test_a_difference_is_explained(theirs: str, expected: list[str]) -> None:
     assert list(differences(FailedScheduling(message=theirs), OURS)) == expected
 
 
+def test_a_nominated_pod_was_told_of_before_its_victims_were_gone() -> None:
+    assert differences(FailedScheduling(message=f"{HERE}."), OURS, nominated=True) == ()
+    (told,) = differences(FailedScheduling(message=f"{HERE}.".replace("0/5", "0/4")), OURS, nominated=True)
+    assert told.startswith("it counts 4 nodes")
+
+
 def test_a_pod_that_fits_by_now() -> None:
     (told,) = differences(FailedScheduling(message=OURS), "")
     assert told == "kschedx finds a node for it: another moment, or another configuration"
