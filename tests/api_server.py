@@ -169,8 +169,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def served(api: FakeApiServer, *, tls: bool = False) -> Iterator[str]:
-    """The URL under which the server answers."""
+def served(api: FakeApiServer, *, tls: bool = False, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The URL under which the server answers; encrypted with `tls`, or as `context` says."""
     handler = type("BoundHandler", (Handler,), {"api": api})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -178,10 +178,11 @@ def served(api: FakeApiServer, *, tls: bool = False) -> Iterator[str]:
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATE)
+    if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
-        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
+        yield f"http{'' if context is None else 's'}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()

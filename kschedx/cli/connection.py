@@ -14,19 +14,14 @@ import typer
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from kubernetes.client import ApiClient
-
-    from kschedx.errors import Place
     from kschedx.export.slim import Slim
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
-    from kschedx.sources.live.kubeconfig import Named
+    from kschedx.sources.live.kubeconfig import Named, User
     from kschedx.sources.live.reading import Event
 
 DEFAULT_TIMEOUT = 30
 """Seconds of a request."""
-LOGIN_TIMEOUT = 60.0
-"""Seconds of a login without a terminal."""
 
 # kubectl's options, for every command that reads a cluster: a field of Connection to what is typed
 OPTIONS: Mapping[str, object] = {
@@ -164,21 +159,21 @@ def tell_missing(snapshot: Snapshot) -> None:
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     """The server, what to call it, and the namespace that is meant where none is named. Raises `InputError`."""
     from kschedx.sources.live.client import ApiServer
-    from kschedx.sources.live.credentials import client_of, in_cluster, own_namespace
+    from kschedx.sources.live.credentials import access, in_cluster, own_namespace
     from kschedx.sources.live.kubeconfig import load
 
     timeout = _seconds(connection.request_timeout)
     config = load(connection.kubeconfig, os.environ)
     if config.is_empty and not (connection.context or connection.cluster or connection.user):
         server = ApiServer(
-            in_cluster(), timeout=timeout, place=config.place, impersonation=_impersonation(connection, None)
+            in_cluster(os.environ), timeout=timeout, place=config.place, impersonation=_impersonation(connection, None)
         )
         return server, f"the cluster of this pod ({server.url})", own_namespace()
     choice = config.choose(
         context=connection.context or "", cluster=connection.cluster or "", user=connection.user or ""
     )
     server = ApiServer(
-        _logged_in(lambda: client_of(choice, insecure=connection.insecure), choice.place),
+        access(choice, os.environ, insecure=connection.insecure),
         timeout=timeout,
         place=choice.place,
         impersonation=_impersonation(connection, choice.user),
@@ -187,18 +182,7 @@ def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     return server, f"{name} ({server.url})", choice.namespace
 
 
-def _logged_in(log_in: Callable[[], ApiClient], place: Place) -> ApiClient:
-    """A login plugin may ask a person, who takes the time that it takes; nobody waits for ever for one that cannot."""
-    from kschedx.errors import InputError
-    from kschedx.sources.live.client import within
-
-    if sys.stdin is not None and sys.stdin.isatty():
-        return log_in()
-    message = f"the login took longer than {LOGIN_TIMEOUT:g} s"
-    return within(LOGIN_TIMEOUT, log_in, lambda: InputError(message, place=place))
-
-
-def _impersonation(connection: Connection, user: Named | None) -> Impersonation:
+def _impersonation(connection: Connection, user: Named[User] | None) -> Impersonation:
     """The options, else what the kubeconfig's user says."""
     from kschedx.errors import InputError
     from kschedx.sources.live.client import Impersonation

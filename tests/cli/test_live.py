@@ -6,16 +6,17 @@ import contextlib
 import itertools
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from kschedx.api.kinds import KINDS
-from kschedx.cli import connection
-from kschedx.sources.live import client, lists
+from kschedx.sources.live import client, credentials, lists
 from kschedx.sources.live.lists import path_of
 from tests.api_server import (
     CERTIFICATE,
@@ -174,12 +175,14 @@ def plugin(folder: Path, script: str) -> Manifest:
     return {"exec": {"apiVersion": version, "command": "./login", "interactiveMode": "Never", "installHint": "brew it"}}
 
 
+def answer(status: str, version: str = "v1") -> str:
+    """A script that prints an ExecCredential."""
+    group = "client.authentication.k8s.io"
+    return f"""echo '{{"apiVersion": "{group}/{version}", "kind": "ExecCredential", "status": {status}}}'"""
+
+
 def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> None:
-    version = "client.authentication.k8s.io/v1"
-    user = plugin(
-        tmp_path,
-        f"""echo '{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {{"token": "fresh"}}}}'""",
-    )
+    user = plugin(tmp_path, answer('{"token": "fresh"}'))
     with served(api, tls=True) as url:
         config = kubeconfig(tmp_path, url, user=user, **{"insecure-skip-tls-verify": True})
         assert kschedx("why", "web-0", "--kubeconfig", config).code == 0
@@ -189,8 +192,20 @@ def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("echo you must log in first >&2; exit 3", "failed: process returned 3. you must log in first"),
-        ("echo nonsense", "failed: failed to decode process output"),
+        ("exit 3", "failed: its exit code is 3"),
+        ("echo secret", "prints no ExecCredential"),
+        (r"printf '\\377secret'", "prints no ExecCredential"),
+        ("head -c 100000 /dev/zero | tr '\\0' '['", "prints no ExecCredential"),
+        ("yes secret", "prints no ExecCredential"),
+        (answer('{"token": ["secret"]}'), "prints no ExecCredential"),
+        (answer("null"), "gives no status"),
+        (answer("{}"), "gives neither a token nor clientCertificateData and clientKeyData"),
+        (answer('{"clientKeyData": "secret"}'), "gives a certificate or a key without the other"),
+        (answer('{"token": "secret é"}'), "a token cannot have spaces, line ends"),
+        (
+            answer('{"token": "secret"}', version="v1beta1"),
+            'expected ExecCredential of "client.authentication.k8s.io/v1"',
+        ),
         (None, "is not installed (brew it)"),
     ],
 )
@@ -202,12 +217,60 @@ def test_a_login_plugin_that_fails_is_named_with_its_words(script: str | None, s
     line = error(kschedx("why", "web-0", "--kubeconfig", config))
     assert f"{config}: user me: exec: " in line
     assert says in line
+    assert "secret" not in line
+
+
+def test_what_a_login_plugin_says_to_a_person_goes_on_to_that_person(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=plugin(tmp_path, "echo log in first >&2; exit 3"))
+    command = [str(Path(sys.executable).parent / "kschedx"), "why", "web-0", "--kubeconfig", str(config)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines()[0] == "log in first"
+    assert "log in first" not in ran.stderr.splitlines()[1]
+
+
+@pytest.mark.parametrize("name", ["A=B", "", "A\0"])
+def test_a_login_plugins_variable_that_cannot_be_one(name: str, tmp_path: Path) -> None:
+    user = plugin(tmp_path, "exit 0")
+    exec_plugin = user["exec"]
+    assert isinstance(exec_plugin, dict)
+    exec_plugin["env"] = [{"name": name, "value": "secret"}]
+    line = error(kschedx("why", "web-0", "--kubeconfig", kubeconfig(tmp_path, "https://127.0.0.1:1", user=user)))
+    assert "is no name of an environment variable" in line
+    assert "secret" not in line
 
 
 def test_a_login_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LOGIN_TIMEOUT", 0.2)
-    config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=plugin(tmp_path, "exec sleep 5"))
-    assert "user me: the login took longer than 0.2 s" in error(kschedx("why", "web-0", "--kubeconfig", config))
+    """With its children, though they hold on to its output."""
+    monkeypatch.setattr(credentials, "LOGIN_TIMEOUT", 0.5)
+    child = tmp_path / "child"
+    user = plugin(tmp_path, f"sleep 60 & echo $! > {child}; wait")
+    config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=user)
+    line = error(kschedx("why", "web-0", "--kubeconfig", config))
+    assert f'user me: exec: the login plugin "{tmp_path}/login" took longer than 0.5 s' in line
+    number = int(child.read_text())
+    for _ in range(100):
+        if not Path(f"/proc/{number}").exists() or "Z" in Path(f"/proc/{number}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.05)
+    pytest.fail("the plugin's child is still there")
+
+
+def test_a_login_plugin_learns_of_the_cluster(api: FakeApiServer, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    user = plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO $WHO" > {told}; {answer(json.dumps({"token": "fresh"}))}')
+    exec_plugin = user["exec"]
+    assert isinstance(exec_plugin, dict)
+    exec_plugin |= {"env": [{"name": "WHO", "value": "me"}], "provideClusterInfo": True}
+    with served(api, tls=True) as url:
+        config = kubeconfig(tmp_path, url, user=user, **{"insecure-skip-tls-verify": True})
+        assert kschedx("why", "web-0", "--kubeconfig", config).code == 0
+    info, _, who = told.read_text().rpartition(" ")
+    assert who == "me\n"
+    assert json.loads(info)["spec"] == {
+        "interactive": False,
+        "cluster": {"server": url, "insecure-skip-tls-verify": True},
+    }
 
 
 def test_a_server_that_nobody_vouches_for(api: FakeApiServer, tmp_path: Path) -> None:
@@ -286,7 +349,7 @@ def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, u
             Reply(status=400, body=b"Client sent HTTP to an HTTPS server.\n"),
             "400 Bad Request: Client sent HTTP",
         ),
-        ("/version", Reply(status=502, body=b"<html><b>bad</b></html>"), "the server answers 502 Bad Gateway"),
+        ("/nodes", Reply(status=502, body=b"<html><b>bad</b></html>"), "the server answers 502 Bad Gateway"),
         ("/version", failure(403, 'users "jane" is forbidden: User "me" cannot impersonate'), "cannot impersonate"),
         ("/pods", failure(404, "page not found"), "no API server: it knows no pods (the address of a"),
         ("/pods", Reply(status=302, headers={"Location": "https://login"}), "no API server: it sends on to"),
@@ -321,6 +384,34 @@ def test_a_list_without_an_end(api: FakeApiServer, url: str, tmp_path: Path) -> 
     page = b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"again"},"items":[]}'
     api.fail("/pods", Reply(body=page), forever=True)
     assert "/api/v1/pods: a list that does not end" in error(why(tmp_path, url))
+
+
+def endless(item: bytes) -> Callable[[Request], Reply | None]:
+    """One object a page, each with another token."""
+    count, names = itertools.count(), itertools.count()
+
+    def fault(request: Request) -> Reply | None:
+        if not request.path.endswith("/pods"):
+            return None
+        metadata = b'"metadata":{"continue":"%d"}' % next(count)
+        return Reply(body=b'{"kind":"PodList","apiVersion":"v1",%s,"items":[%s]}' % (metadata, item % next(names)))
+
+    return fault
+
+
+def test_a_list_of_one_object_a_page_ends(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.faults.append(endless(b'{"metadata":{"name":"p-%d","namespace":"shop"}}'))
+    assert "/api/v1/pods: a list that does not end" in error(why(tmp_path, url))
+
+
+def test_a_list_that_takes_too_long_ends(
+    api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "MAX_SECONDS", 0.1)
+    annotations = b'{"a":"' + b"x" * 9000 + b'"}'
+    api.faults.append(endless(b'{"metadata":{"name":"p-%d","namespace":"shop","annotations":' + annotations + b"}}"))
+    line = error(why(tmp_path, url, "web-0", "--request-timeout", "200ms"))
+    assert "/api/v1/pods: a list that does not end" in line
 
 
 def trickle(pause: float) -> Reply:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,10 +19,8 @@ import urllib3
 from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.live.kubeconfig import Named
-
-if TYPE_CHECKING:
-    from kubernetes.client import ApiClient
+from kschedx.sources.live.credentials import Access
+from kschedx.sources.live.kubeconfig import Named, User
 
 T = TypeVar("T")
 
@@ -73,20 +71,10 @@ class Impersonation:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, user: Named) -> Impersonation:
-        """What a kubeconfig's user says about it. Raises `InputError`."""
-        try:
-            return msgspec.convert(
-                {
-                    "user": user.fields.get("as") or "",
-                    "groups": user.fields.get("as-groups") or [],
-                    "uid": user.fields.get("as-uid") or "",
-                    "extra": user.fields.get("as-user-extra") or {},
-                },
-                type=cls,
-            )
-        except msgspec.ValidationError as error:
-            raise InputError(f"impersonation: {str(error).lower()}", place=user.place("user")) from None
+    def of(cls, user: Named[User]) -> Impersonation:
+        """What a kubeconfig's user says about it."""
+        entry = user.entry
+        return cls(user=entry.as_user, groups=entry.as_groups, uid=entry.as_uid, extra=entry.as_user_extra)
 
     def add_to(self, headers: urllib3.HTTPHeaderDict) -> None:
         if not self.user:
@@ -106,7 +94,7 @@ class ApiServer:
 
     def __init__(
         self,
-        client: ApiClient,
+        access: Access,
         *,
         timeout: float,
         place: Place,
@@ -114,16 +102,14 @@ class ApiServer:
     ) -> None:
         """`place` is where the login was configured; an error about it names that. `timeout` is in seconds, for each
         request with everything that belongs to it; 0 is none."""
-        self.url: str = client.configuration.host.rstrip("/")
+        self.url = access.url
         self.timeout = timeout or FOREVER
         self.stopped = threading.Event()
         """Set to let every request that is under way give up."""
-        self._client = client
-        self._pool: urllib3.PoolManager = client.rest_client.pool_manager
+        self._access = access
         self._place = place
         self._impersonation = impersonation or Impersonation()
-        if not client.configuration.verify_ssl:
-            urllib3.disable_warnings(exceptions.InsecureRequestWarning)
+        urllib3.disable_warnings(exceptions.InsecureRequestWarning)
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = _JSON) -> bytes:
         """The body of a 200. Raises `RefusedError` for other answers and `InputError` where there is none in time.
@@ -167,7 +153,7 @@ class ApiServer:
             headers = self._headers(accept)
             if sent is not None:
                 headers["Content-Type"] = "application/json"
-            response = self._pool.request(
+            response = self._access.pool.request(
                 "GET" if sent is None else "POST",
                 url,
                 body=sent,
@@ -187,9 +173,9 @@ class ApiServer:
 
     def _headers(self, accept: str) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict({"Accept": accept, "Accept-Encoding": "gzip", "User-Agent": "kschedx"})
-        for setting in self._client.configuration.auth_settings().values():
-            if setting["value"]:
-                headers[setting["key"]] = setting["value"]
+        authorization = self._access.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
         self._impersonation.add_to(headers)
         return headers
 

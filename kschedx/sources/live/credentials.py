@@ -1,158 +1,251 @@
 """From a kubeconfig's cluster and user to connections: certificates, tokens and login plugins.
 
-The kubernetes client brings the logins. What it would only log, or what kubectl does otherwise, is settled here first.
+A secret is sent to the server that it is for, over an encrypted connection, and is told to nobody: no error has it.
+
+Upstream: k8s.io/client-go/tools/clientcmd and rest.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import shutil
+import os
+import re
 import ssl
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
-from kschedx.sources.live.kubeconfig import Choice, Entry, Named
+from kschedx.sources.live import exec_plugins, oidc
+from kschedx.sources.live.kubeconfig import Choice, Cluster, Named, User
+from kschedx.sources.live.proxies import pool_through, proxy_of_environment, split_credentials
 
 if TYPE_CHECKING:
-    from kubernetes.client import ApiClient
+    import urllib3
 
-_FILES = {
-    "cluster": (("certificate-authority", True),),
-    "user": (("client-certificate", True), ("client-key", True), ("tokenFile", False)),
-}
-"""Fields that name a file, and whether a field of the same name with `-data` takes its place."""
-
-NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-NAME = "chosen"
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its own credentials."""
+LOGIN_TIMEOUT = 60.0
+"""Seconds that a login plugin or an identity provider may take."""
+_TOKEN_LASTS = 60.0
+"""Seconds after which a token's file is read again, since its owner renews it."""
+_CONNECTIONS = 8
 
 
-def in_cluster() -> ApiClient:
+class Access(Struct, frozen=True, kw_only=True):
+    """One server and one identity."""
+
+    url: str
+    """Without a user and a password."""
+    pool: urllib3.PoolManager
+    authorization: Callable[[], str]
+    """What the header says; empty where nobody is logged in. Raises `InputError`."""
+
+
+def in_cluster(environment: Mapping[str, str]) -> Access:
     """A pod's own service account. Raises `InputError` outside of a pod."""
-    from kubernetes import config
-    from kubernetes.client import ApiClient, Configuration
-
-    configuration = Configuration()
-    try:
-        config.load_incluster_config(configuration)
-    except config.ConfigException:
+    host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
+    token, authority = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
+    if not (host and port and token.is_file() and authority.is_file()):
         hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or a dump with --snapshot"
-        raise InputError("no cluster is configured", hint=hint) from None
-    return ApiClient(configuration)
-
-
-def client_of(choice: Choice, *, insecure: bool = False) -> ApiClient:
-    """A client that is logged in. Raises `InputError` naming the file and the entry."""
-    from kubernetes import config
-
-    cluster, user = dict(choice.cluster.fields), dict(choice.user.fields if choice.user else {})
-    place = choice.cluster.place("cluster")
-    if insecure:
-        cluster["insecure-skip-tls-verify"] = True
-    if cluster.get("insecure-skip-tls-verify"):
-        cluster.pop("certificate-authority", None)
-        cluster.pop("certificate-authority-data", None)
-    _check_files(cluster, "cluster", place)
-    if not choice.server.startswith(("http://", "https://")):
-        raise InputError(f'server: expected a URL with https://, found "{choice.server}"', place=place)
-    if choice.server.startswith("http://"):
-        user = {}  # as kubectl: nobody's secret goes over a connection that anybody can read
-    elif choice.user is not None:
-        _check_files(user, "user", choice.place)
-        user = dict(_logged_in(choice.user, user, cluster))
-    document = {
-        "current-context": NAME,
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
-        "clusters": [{"name": NAME, "cluster": cluster}],
-        "users": [{"name": NAME, "user": user}],
-    }
-    try:
-        client: ApiClient = config.new_client_from_config_dict(document)
-    except (config.ConfigException, binascii.Error, ValueError, KeyError) as error:
-        raise InputError(f"cannot be used: {error}", place=choice.place) from None
-    except (ssl.SSLError, OSError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"its certificates cannot be used: {reason}", place=place) from None
-    return client
+        raise InputError("no cluster is configured", hint=hint)
+    place = Place(source=str(SERVICE_ACCOUNT))
+    url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    cluster = Cluster(server=url, certificate_authority=str(authority))
+    return Access(
+        url=url,
+        pool=_pool(url, "", place, {"ssl_context": _trust(cluster, place)}),
+        authorization=_of_file(str(token), Place(source=str(token))),
+    )
 
 
 def own_namespace() -> str:
     """That of the pod which this process runs in."""
     try:
-        return NAMESPACE_FILE.read_text(encoding="utf-8").strip() or "default"
-    except OSError:
+        return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip() or "default"
+    except (OSError, UnicodeDecodeError):
         return "default"
 
 
-def _check_files(fields: dict[str, object], what: str, place: Place) -> None:
-    for field, has_data in _FILES[what]:
-        where = Place(source=place.source, object=place.object, field=field)
-        data = fields.get(f"{field}-data") if has_data else fields.get("token")
-        if data:
-            fields.pop(field, None)
-            if has_data:
-                _check_base64(data, Place(source=place.source, object=place.object, field=f"{field}-data"))
-            continue
-        path = fields.get(field)
-        if not path:
-            fields.pop(field, None)
-            continue
-        if not isinstance(path, str):
-            raise InputError("not a string", place=where)
-        if not Path(path).is_file():
-            folder = Path(path).parent
-            beside = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-            raise InputError(f'no file "{path}"', place=where, hint=nearest(Path(path).name, beside))
+def access(choice: Choice, environment: Mapping[str, str], *, insecure: bool = False) -> Access:
+    """Logs in. Raises `InputError` naming the file and the entry."""
+    place = choice.cluster.place("cluster")
+    cluster = choice.cluster.entry
+    if insecure:
+        cluster = replace(cluster, insecure_skip_tls_verify=True)
+    url, in_url = split_credentials(cluster.server.rstrip("/"))
+    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
+        raise InputError(f'server: expected a URL with https://, found "{url}"', place=place)
+    proxy = cluster.proxy_url or proxy_of_environment(url, environment)
+    at = (
+        Place(source=place.source, object=place.object, field="proxy-url")
+        if cluster.proxy_url
+        else Place(source="the environment's proxy")
+    )
+    if url.startswith("http://"):
+        # as kubectl: nobody's secret goes over a connection that anybody can read
+        return Access(url=url, pool=_pool(url, proxy, at, {}), authorization=str)
+    context = _trust(cluster, place)
+    authorization: Callable[[], str] = str
+    if choice.user is not None:
+        authorization = _log_in(choice.user, cluster, context)
+    if in_url and authorization is str:
+        authorization = _basic(in_url)
+    settings: dict[str, Any] = {"ssl_context": context}
+    if cluster.tls_server_name:
+        settings["server_hostname"] = cluster.tls_server_name
+    return Access(url=url, pool=_pool(url, proxy, at, settings), authorization=authorization)
 
 
-def _check_base64(data: object, place: Place) -> None:
+def _pool(url: str, proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
+    import urllib3
+
+    all_settings = {**settings, "maxsize": _CONNECTIONS}
+    if proxy:
+        return pool_through(proxy, place, all_settings)
+    return urllib3.PoolManager(**all_settings)
+
+
+# --- whom to trust
+
+
+def _trust(cluster: Cluster, place: Place) -> ssl.SSLContext:
+    if cluster.insecure_skip_tls_verify:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    authority = _content(
+        cluster.certificate_authority_data, cluster.certificate_authority, "certificate-authority", place
+    )
     try:
-        base64.b64decode("".join(str(data).split()), validate=True)
-    except binascii.Error as error:
-        raise InputError(f"not base64: {str(error).lower()}", place=place) from None
+        context = ssl.create_default_context(cadata=None if authority is None else authority.decode("ascii"))
+    except (ssl.SSLError, OSError, ValueError):
+        where = Place(source=place.source, object=place.object, field="certificate-authority")
+        raise InputError("holds no certificate that can be used", place=where) from None
+    # authorities of old clusters lack extensions that only Python insists on
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
-def _logged_in(user: Named, fields: Entry, cluster: Entry) -> Entry:
-    """The same user with what its login plugin gives; the client itself would go on as nobody where one fails."""
-    plugin = fields.get("exec")
-    if plugin is None or fields.get("token") or fields.get("tokenFile"):
-        return fields
-    place = Place(source=user.source, object=f"user {user.name}", field="exec")
-    if not isinstance(plugin, dict):
-        raise InputError("not a mapping", place=place)
-    status = _credential(plugin, cluster, place)
-    found = {key: value for key, value in fields.items() if key != "exec"}
-    token, certificate, key = (status.get(k) for k in ("token", "clientCertificateData", "clientKeyData"))
-    if token:
-        found["token"] = token
-    if certificate and key:
-        found["client-certificate-data"] = base64.b64encode(str(certificate).encode()).decode()
-        found["client-key-data"] = base64.b64encode(str(key).encode()).decode()
-    if not token and not (certificate and key):
-        raise InputError(
-            f'"{plugin.get("command")}" gives neither a token nor clientCertificateData and clientKeyData', place=place
-        )
-    return found
+def _content(data: str, path: str, field: str, place: Place) -> bytes | None:
+    """What data or else a file holds; None where there is neither."""
+    if data:
+        try:
+            return base64.b64decode("".join(data.split()), validate=True)
+        except binascii.Error as error:
+            where = Place(source=place.source, object=place.object, field=f"{field}-data")
+            raise InputError(f"not base64: {str(error).lower()}", place=where) from None
+    return _file(path, _at(place, field)) if path else None
 
 
-def _credential(plugin: Entry, cluster: Entry, place: Place) -> Mapping[str, object]:
-    """What a plugin's ExecCredential says in its status."""
-    from kubernetes.config import ConfigException
-    from kubernetes.config.exec_provider import ExecProvider
-    from kubernetes.config.kube_config import ConfigNode
-
-    command = str(plugin.get("command") or "")
-    if command and shutil.which(command) is None:
-        hint = str(plugin.get("installHint") or "").strip().partition("\n")[0]
-        raise InputError(f'the login plugin "{command}" is not installed', place=place, hint=hint)
+def _file(path: str, where: Place) -> bytes:
+    if not Path(path).is_file():
+        folder = Path(path).parent
+        beside = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        raise InputError(f'no file "{path}"', place=where, hint=nearest(Path(path).name, beside))
     try:
-        status = ExecProvider(ConfigNode("exec", dict(plugin)), None, ConfigNode("cluster", dict(cluster))).run()
-    except (ConfigException, OSError, TypeError, KeyError) as error:
-        text = " ".join(str(error).removeprefix("exec: ").split())
-        raise InputError(f'the login plugin "{command}" failed: {text}', place=place) from None
-    if not isinstance(status, dict):
-        raise InputError(f'the login plugin "{command}" gives no status', place=place)
-    return status
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f'"{path}" cannot be read: {(error.strerror or "").lower()}', place=where) from None
+
+
+# --- who asks
+
+
+def _log_in(user: Named[User], cluster: Cluster, context: ssl.SSLContext) -> Callable[[], str]:
+    """The certificate goes into `context`; what the header says is returned."""
+    entry, place = user.entry, user.place("user")
+    certificate = _content(entry.client_certificate_data, entry.client_certificate, "client-certificate", place)
+    key = _content(entry.client_key_data, entry.client_key, "client-key", place)
+    if (certificate is None) is not (key is None):
+        missing = "client-key" if key is None else "client-certificate"
+        raise InputError(f"{missing} is missing", place=place)
+    if certificate is not None and key is not None:
+        _load_certificate(context, certificate, key, place)
+    if entry.exec is not None and entry.auth_provider is not None:
+        raise InputError("exec and auth-provider cannot be used together", place=place)
+    if entry.username and (entry.token or entry.token_file):
+        raise InputError("a token and a username cannot be used together", place=place)
+    if entry.token:
+        return _bearer(entry.token, _at(place, "token"))
+    if entry.token_file:
+        return _of_file(entry.token_file, _at(place, "tokenFile"))
+    if entry.username:
+        return _basic(f"{entry.username}:{entry.password}")
+    if entry.exec is not None:
+        at = _at(place, "exec")
+        found = exec_plugins.run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
+        if found.client_certificate_data:
+            _load_certificate(context, found.client_certificate_data.encode(), found.client_key_data.encode(), at)
+        return _bearer(found.token, at) if found.token else str
+    if entry.auth_provider is not None:
+        return _of_provider(entry.auth_provider.name, entry.auth_provider.config, _at(place, "auth-provider"))
+    return str
+
+
+def _at(place: Place, field: str) -> Place:
+    return Place(source=place.source, object=place.object, field=field)
+
+
+_SENDABLE = re.compile(r"[\x21-\x7e]+")
+
+
+def _bearer(token: str, place: Place) -> Callable[[], str]:
+    if not _SENDABLE.fullmatch(token):
+        raise InputError("a token cannot have spaces, line ends or other than ASCII letters in it", place=place)
+    return lambda: f"Bearer {token}"
+
+
+def _basic(credentials: str) -> Callable[[], str]:
+    encoded = base64.b64encode(credentials.encode()).decode()
+    return lambda: f"Basic {encoded}"
+
+
+def _of_file(path: str, place: Place) -> Callable[[], str]:
+    """The token of a file, without the blanks around it."""
+    known: list[tuple[float, str]] = []
+
+    def authorization() -> str:
+        if not known or time.monotonic() - known[0][0] > _TOKEN_LASTS:
+            text = _file(path, place).decode(errors="replace").strip()
+            if not text:
+                raise InputError(f'"{path}" holds no token', place=place)
+            known[:] = [(time.monotonic(), _bearer(text, place)())]
+        return known[0][1]
+
+    authorization()
+    return authorization
+
+
+_REMOVED = {
+    "gcp": "gke-gcloud-auth-plugin, with exec, takes its place",
+    "azure": "kubelogin, with exec, takes its place",
+}
+
+
+def _of_provider(name: str, config: Mapping[str, str], place: Place) -> Callable[[], str]:
+    if name != "oidc":
+        raise InputError(f'there is no auth-provider "{name}"', place=place, hint=_REMOVED.get(name, "oidc is one"))
+    return _bearer(oidc.id_token(config, place, timeout=LOGIN_TIMEOUT), place)
+
+
+def _load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, place: Place) -> None:
+    """OpenSSL reads them from a file alone: one that only this user can read, for as long as that takes."""
+    handle, path = tempfile.mkstemp(prefix="kschedx-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(certificate.rstrip() + b"\n" + key)
+        # without a password OpenSSL would ask for one on the terminal
+        context.load_cert_chain(path, password="")
+    except (ssl.SSLError, OSError, ValueError):
+        raise InputError("its certificates cannot be used: certificate and key do not fit", place=place) from None
+    finally:
+        Path(path).unlink(missing_ok=True)

@@ -7,49 +7,119 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Generic, TypeVar
 
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.api.decode import decode
 from kschedx.errors import InputError, Place, nearest
-
-Entry: TypeAlias = Mapping[str, object]
 
 LARGEST = 10 << 20
 """Bytes of a kubeconfig; what is larger is none."""
 
-_SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
-"""A list of a kubeconfig, and what the elements call their entry, which is also what an error calls it."""
 
-_PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-"""Fields with a file's path, which is beside the kubeconfig unless it is absolute."""
+# --- what an entry may say, with Kubernetes' types (k8s.io/client-go/tools/clientcmd/api/v1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class Cluster(Struct, frozen=True, kw_only=True, rename="kebab"):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+
+
+class Variable(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    value: str = ""
+
+
+class ExecPlugin(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A program that logs in."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[Variable, ...] = ()
+    api_version: str = ""
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class AuthProvider(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    config: dict[str, str] = field(default_factory=dict)
+
+
+class User(Struct, frozen=True, kw_only=True, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    as_user: str = field(default="", name="as")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    auth_provider: AuthProvider | None = None
+    exec: ExecPlugin | None = None
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+Entry = TypeVar("Entry", Cluster, User, Context)
+
+
+class _Element(Struct, frozen=True, kw_only=True):
+    """Of a list: a name, and an entry of the kind that the list is of."""
+
+    name: str = ""
+    cluster: Cluster = Cluster()
+    user: User = User()
+    context: Context = Context()
+
+
+class _Document(Struct, frozen=True, kw_only=True):
+    kind: str = ""
+    current_context: str = field(default="", name="current-context")
+    clusters: tuple[msgspec.Raw, ...] = ()
+    users: tuple[msgspec.Raw, ...] = ()
+    contexts: tuple[msgspec.Raw, ...] = ()
+
+
+# --- the files, and what is chosen of them
+
+
+class Named(Struct, Generic[Entry], frozen=True, kw_only=True):
     """One entry, and the file that set it."""
 
     name: str
-    fields: Entry
+    entry: Entry
     source: str
 
     def place(self, what: str) -> Place:
         return Place(source=self.source, object=f"{what} {self.name}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """A cluster and a user. Without a user nobody is logged in."""
 
     context: str
     """Empty where --cluster and --user do without one."""
     namespace: str
-    cluster: Named
-    user: Named | None
-
-    @property
-    def server(self) -> str:
-        return str(self.cluster.fields.get("server") or "").rstrip("/")
+    cluster: Named[Cluster]
+    user: Named[User] | None
 
     @property
     def place(self) -> Place:
@@ -57,15 +127,14 @@ class Choice:
         return self.cluster.place("cluster") if self.user is None else self.user.place("user")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kubeconfig:
+class Kubeconfig(Struct, frozen=True, kw_only=True):
     """The files, merged."""
 
     sources: tuple[str, ...]
     current_context: str
-    clusters: Mapping[str, Named]
-    users: Mapping[str, Named]
-    contexts: Mapping[str, Named]
+    clusters: Mapping[str, Named[Cluster]]
+    users: Mapping[str, Named[User]]
+    contexts: Mapping[str, Named[Context]]
 
     @property
     def is_empty(self) -> bool:
@@ -79,41 +148,41 @@ class Kubeconfig:
     def choose(self, *, context: str = "", cluster: str = "", user: str = "") -> Choice:
         """What --context, --cluster and --user name, or the current context. Raises `InputError`."""
         name = context or self.current_context
-        fields: Entry = {}
+        entry = Context()
         place = self.place
         if name:
-            chosen = self._find(self.contexts, "context", name, self.place)
-            fields, place = chosen.fields, Place(source=chosen.source, object=f"context {name}")
+            chosen = _find(self.contexts, "context", name, self.place)
+            entry, place = chosen.entry, Place(source=chosen.source, object=f"context {name}")
         elif not cluster:
             known = ", ".join(sorted(self.contexts)) or "none"
             raise InputError("no current-context is set", place=place, hint=f"--context takes one of: {known}")
-        cluster_name = cluster or _text(fields, "cluster", place)
+        cluster_name = cluster or entry.cluster
         if not cluster_name:
             raise InputError("names no cluster", place=place)
-        found = self._find(self.clusters, "cluster", cluster_name, self.place if cluster else place)
-        if not _text(found.fields, "server", found.place("cluster")):
+        found = _find(self.clusters, "cluster", cluster_name, self.place if cluster else place)
+        if not found.entry.server:
             raise InputError("no server", place=found.place("cluster"))
-        user_name = user or _text(fields, "user", place)
+        user_name = user or entry.user
         return Choice(
             context=name,
-            namespace=_text(fields, "namespace", place) or "default",
+            namespace=entry.namespace or "default",
             cluster=found,
-            user=self._find(self.users, "user", user_name, self.place if user else place) if user_name else None,
+            user=_find(self.users, "user", user_name, self.place if user else place) if user_name else None,
         )
 
-    @staticmethod
-    def _find(entries: Mapping[str, Named], what: str, name: str, place: Place) -> Named:
-        if name not in entries:
-            known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what} at all"
-            raise InputError(f'{what} "{name}" does not exist', place=place, hint=nearest(name, entries) or known)
-        return entries[name]
+
+def _find(entries: Mapping[str, Named[Entry]], what: str, name: str, place: Place) -> Named[Entry]:
+    if name not in entries:
+        known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what} at all"
+        raise InputError(f'{what} "{name}" does not exist', place=place, hint=nearest(name, entries) or known)
+    return entries[name]
 
 
 def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
     """`explicit` alone, else the files of KUBECONFIG, else the one in the home folder; missing files are skipped.
 
     The first file to set an entry, or the current context, wins. Raises `InputError` for an `explicit` file that is
-    missing and for files that cannot be read.
+    missing, and for files that cannot be read or have a field of another type than Kubernetes has.
     """
     if explicit:
         files = [Path(explicit)]
@@ -122,21 +191,23 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
             raise InputError("no such file", place=Place(source=explicit), hint=nearest(files[0].name, beside))
     else:
         files = [path for path in _files(environment) if path.exists()]
-    sections: dict[str, dict[str, Named]] = {section: {} for section in _SECTIONS}
+    clusters: dict[str, Named[Cluster]] = {}
+    users: dict[str, Named[User]] = {}
+    contexts: dict[str, Named[Context]] = {}
     current = ""
     for path in files:
         document = _read(path)
-        place = Place(source=str(path))
-        current = current or _text(document, "current-context", place)
-        for section, own in sections.items():
-            for named in _entries(document, section, path):
-                own.setdefault(named.name, named)
+        current = current or document.current_context
+        for element in _elements(document.clusters, "cluster", path):
+            cluster = _beside(element.cluster, path, "certificate_authority")
+            clusters.setdefault(element.name, Named(name=element.name, entry=cluster, source=str(path)))
+        for element in _elements(document.users, "user", path):
+            user = _with_own_plugin(_beside(element.user, path, "client_certificate", "client_key", "token_file"), path)
+            users.setdefault(element.name, Named(name=element.name, entry=user, source=str(path)))
+        for element in _elements(document.contexts, "context", path):
+            contexts.setdefault(element.name, Named(name=element.name, entry=element.context, source=str(path)))
     return Kubeconfig(
-        sources=tuple(map(str, files)),
-        current_context=current,
-        clusters=sections["clusters"],
-        users=sections["users"],
-        contexts=sections["contexts"],
+        sources=tuple(map(str, files)), current_context=current, clusters=clusters, users=users, contexts=contexts
     )
 
 
@@ -149,7 +220,7 @@ def _files(environment: Mapping[str, str]) -> Sequence[Path]:
     return [Path(home, ".kube", "config")] if home else []
 
 
-def _read(path: Path) -> Entry:
+def _read(path: Path) -> _Document:
     from kschedx.sources import yaml_text
 
     source = str(path)
@@ -164,59 +235,43 @@ def _read(path: Path) -> Entry:
     documents = [yaml_text.load(document, source=source) for document in yaml_text.split(text, source=source)]
     values = [document.value for document in documents if document is not None]
     if not values:
-        return {}
+        return _Document()
     if len(values) > 1 or not isinstance(values[0], dict):
         raise InputError("not a kubeconfig: expected one mapping", place=Place(source=source))
-    kind = values[0].get("kind") or "Config"
-    if kind != "Config":
-        raise InputError(f"not a kubeconfig: its kind is {kind}, expected Config", place=Place(source=source))
-    return values[0]
+    try:
+        document = decode(msgspec.json.encode(values[0]), _Document)
+    except InputError as error:
+        raise error.at(Place(source=source)) from None
+    if document.kind not in ("", "Config"):
+        raise InputError(f"not a kubeconfig: its kind is {document.kind}, expected Config", place=Place(source=source))
+    return document
 
 
-def _entries(document: Entry, section: str, path: Path) -> Iterator[Named]:
-    """Those of one list, their paths made absolute."""
-    what = _SECTIONS[section]
-    place = Place(source=str(path))
-    listed = document.get(section)
-    if listed is None:
-        return
-    if not isinstance(listed, list):
-        raise InputError("not a list", place=Place(source=str(path), field=section))
+def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[_Element]:
     seen: set[str] = set()
-    for index, element in enumerate(listed):
-        where = Place(source=str(path), field=f"{section}[{index}]")
-        if not isinstance(element, dict):
-            raise InputError("not a mapping", place=where)
-        name = _text(element, "name", where)
-        fields = element.get(what)
-        if fields is not None and not isinstance(fields, dict):
-            raise InputError("not a mapping", place=Place(source=str(path), field=f"{section}[{index}].{what}"))
-        if name in seen:
-            raise InputError(f'{what} "{name}" is there twice', place=place)
-        seen.add(name)
-        yield Named(name=name, fields=_resolved(fields or {}, path.parent), source=str(path))
+    for index, raw in enumerate(listed):
+        try:
+            element = decode(raw, _Element)
+        except InputError as error:
+            raise error.at(Place(source=str(path), field=f"{what}s[{index}]")) from None
+        if element.name in seen:
+            raise InputError(f'{what} "{element.name}" is there twice', place=Place(source=str(path)))
+        seen.add(element.name)
+        yield element
 
 
-def _resolved(fields: Entry, folder: Path) -> Entry:
-    """Relative paths are beside the file. A plugin's command is a path only where it has a slash."""
-    beside = Path(os.path.abspath(folder))  # noqa: PTH100 - links in the path stay, as kubectl keeps them
-    found = dict(fields)
-    for field in _PATHS:
-        value = found.get(field)
-        if isinstance(value, str) and value:
-            found[field] = str(beside / value)
-    plugin = found.get("exec")
-    if isinstance(plugin, dict):
-        command = plugin.get("command")
-        if isinstance(command, str) and os.sep in command:
-            found["exec"] = {**plugin, "command": str(beside / command)}
-    return found
+def _beside(entry: Entry, path: Path, *names: str) -> Entry:
+    """Relative paths are beside the file."""
+    return replace(entry, **{name: str(_folder(path) / value) for name in names if (value := getattr(entry, name))})
 
 
-def _text(fields: Entry, field: str, place: Place) -> str:
-    value = fields.get(field)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InputError("not a string", place=Place(field=field)).at(place)
-    return value
+def _with_own_plugin(user: User, path: Path) -> User:
+    """A plugin's command is a path only where it has a slash."""
+    plugin = user.exec
+    if plugin is None or os.sep not in plugin.command:
+        return user
+    return replace(user, exec=replace(plugin, command=str(_folder(path) / plugin.command)))
+
+
+def _folder(path: Path) -> Path:
+    return Path(os.path.abspath(path.parent))  # noqa: PTH100 - links in the path stay, as kubectl keeps them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -30,8 +31,12 @@ MAX_RESTARTS = 5
 """How often a list that expired midway is taken again."""
 MAX_PAGES = 10_000
 """Of one list: a server that goes on beyond them will never end."""
-MAX_EMPTY = 100
-"""Pages in a row that hold nothing and promise more."""
+MAX_SHORT = 100
+"""Pages in a row that hold next to nothing and promise more: a server fills a page before it begins another."""
+SHORT = 2500
+"""Bytes of a page's objects, fewer than SMALL_LIMIT of them need."""
+MAX_SECONDS = 900.0
+"""For one list; ten times the time of a request where that is more."""
 
 _HEAD = re.compile(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
 _BEGINNING = re.compile(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)
@@ -191,15 +196,16 @@ def query_of(kind: Kind, namespace: str) -> dict[str, str]:
 
 def _taken(server: ApiServer, resource: Kind, namespace: str) -> Iterator[ListPage]:
     """The list, from its beginning, at one resourceVersion."""
+    deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
     path, body = _first(server, resource, namespace)
-    token, empty = "", 0
+    token, short = "", 0
     for number in range(1, MAX_PAGES + 1):
         page, following = _page(body, resource, PageOrigin(server=server.url, path=path, number=number))
         yield page
         if not following:
             return
-        empty = empty + 1 if len(page.batch.items) <= len("[]") else 0
-        if following == token or empty > MAX_EMPTY:
+        short = short + 1 if len(page.batch.items) < SHORT else 0
+        if following == token or short > MAX_SHORT or time.monotonic() > deadline:
             break
         token = following
         body = _sized(server, path, {**query_of(resource, namespace), "continue": token})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections import deque
@@ -44,26 +45,30 @@ Event: TypeAlias = ListPage | Restarted | Unread | Tick
 
 
 _ADDRESS = "the address of a cluster's API server is needed"
+_VERSION = re.compile(r"v?[0-9]+\.[0-9]+")
 _IMPERSONATION = "cannot impersonate"
 """In the words of a server that does not let who asks be somebody else; then it answers nothing at all."""
 
 
 class _Version(msgspec.Struct, rename="camel"):
-    git_version: str = ""
+    git_version: msgspec.Raw = msgspec.Raw(b'""')
 
 
 def server_version(server: ApiServer) -> str:
-    """`v1.36.2`; empty where the server keeps it to itself.
+    """`v1.36.2`; empty where the server keeps it to itself, or says what is no version.
 
     The first thing to ask: it shows whether the server is there and knows who asks. Raises `InputError` where not.
     """
     place = Place(source=server.url, object="/version")
     try:
         body = within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
-        return msgspec.json.decode(body, type=_Version).git_version
+        told = msgspec.json.decode(msgspec.json.decode(body, type=_Version).git_version)
+        return told if isinstance(told, str) and _VERSION.match(told) else ""
     except RefusedError as refused:
-        if refused.status not in (403, 404) or _IMPERSONATION in refused.message:
+        if (refused.status not in (403, 404) and refused.status < 500) or _IMPERSONATION in refused.message:
             raise
+        return ""
+    except msgspec.ValidationError:
         return ""
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError("no API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None

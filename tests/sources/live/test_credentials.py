@@ -1,79 +1,235 @@
-"""What a kubeconfig's files and certificates may be, and what an error about them names."""
+"""What certificates, tokens and logins may be, what an error about them names, and that none tells a secret."""
 
 from __future__ import annotations
 
 import base64
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from kschedx.errors import InputError
+from kschedx.sources.live import credentials
 from kschedx.sources.live.client import Impersonation
-from kschedx.sources.live.credentials import client_of
-from kschedx.sources.live.kubeconfig import Choice, Named
+from kschedx.sources.live.credentials import Access, access, in_cluster
+from kschedx.sources.live.kubeconfig import Choice, Cluster, Named, User
+from kschedx.sources.live.proxies import proxy_of_environment, split_credentials
+from tests.api_server import CERTIFICATE
 
 HERE = "https://127.0.0.1:1"
+SECRET = "secret"
 
 
 def choice(cluster: Mapping[str, object], user: Mapping[str, object] | None = None) -> Choice:
     return Choice(
         context="c",
         namespace="default",
-        cluster=Named(name="here", fields=cluster, source="config"),
-        user=None if user is None else Named(name="me", fields=user, source="config"),
+        cluster=Named(name="here", entry=msgspec.convert(cluster, Cluster), source="config"),
+        user=None if user is None else Named(name="me", entry=msgspec.convert(user, User), source="config"),
     )
+
+
+def logged_in(user: Mapping[str, object], **cluster: object) -> Access:
+    return access(choice({"server": HERE, **cluster}, user), {})
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 @pytest.mark.parametrize(
     ("cluster", "user", "says"),
     [
         ({"server": "here:6443"}, None, "config: cluster here: server: expected a URL with https://"),
+        ({"server": f"https://me:{SECRET}@"}, None, "server: expected a URL"),
         ({"server": HERE, "certificate-authority": "/no/ca.crt"}, None, "here: certificate-authority: no file"),
         ({"server": HERE, "certificate-authority-data": "%"}, None, "here: certificate-authority-data: not base64"),
+        (
+            {"server": HERE, "certificate-authority-data": encoded(SECRET)},
+            None,
+            "certificate-authority: holds no certificate that can be used",
+        ),
+        (
+            {"server": HERE, "proxy-url": f"ftp://me:{SECRET}@p"},
+            None,
+            "proxy-url: expected a URL with http, https, socks5",
+        ),
         ({"server": HERE}, {"client-certificate": "/no/me.crt"}, 'user me: client-certificate: no file "/no/me.crt"'),
+        ({"server": HERE}, {"client-key-data": encoded(SECRET)}, "user me: client-certificate is missing"),
+        (
+            {"server": HERE},
+            {"client-certificate-data": encoded(SECRET), "client-key-data": encoded(SECRET)},
+            "user me: its certificates cannot be used",
+        ),
         ({"server": HERE}, {"tokenFile": "/no/token"}, 'config: user me: tokenFile: no file "/no/token"'),
-        ({"server": HERE}, {"tokenFile": 7}, "config: user me: tokenFile: not a string"),
-        ({"server": HERE}, {"exec": []}, "config: user me: exec: not a mapping"),
-        ({"server": HERE}, {"exec": {}}, "config: user me: exec: "),
+        ({"server": HERE}, {"token": f"{SECRET}\n"}, "user me: token: a token cannot have spaces, line ends"),
+        ({"server": HERE}, {"token": f"{SECRET}é"}, "user me: token: a token cannot have spaces, line ends"),
+        ({"server": HERE}, {"token": SECRET, "username": "me"}, "a token and a username cannot be used together"),
+        ({"server": HERE}, {"exec": {}}, 'config: user me: exec: the login plugin "" has the apiVersion ""'),
+        (
+            {"server": HERE},
+            {"auth-provider": {"name": "gcp"}},
+            'user me: auth-provider: there is no auth-provider "gcp" (gke-gcloud-auth-plugin',
+        ),
+        ({"server": HERE}, {"auth-provider": {"name": "azure"}}, '"azure" (kubelogin, with exec'),
+        ({"server": HERE}, {"auth-provider": {"name": "x"}}, 'there is no auth-provider "x"'),
+        ({"server": HERE}, {"auth-provider": {"name": "oidc"}}, "without idp-issuer-url there is no new one"),
+        (
+            {"server": HERE},
+            {
+                "auth-provider": {
+                    "name": "oidc",
+                    "config": {
+                        "id-token": SECRET,
+                        "refresh-token": SECRET,
+                        "client-id": "me",
+                        "idp-issuer-url": "http://insecure",
+                    },
+                }
+            },
+            "idp-issuer-url: expected a URL with https://",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named_with_file_and_entry(
     cluster: Mapping[str, object], user: Mapping[str, object] | None, says: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        client_of(choice(cluster, user))
+        access(choice(cluster, user), {})
     assert says in str(caught.value)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_the_nearest_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").touch()
     with pytest.raises(InputError) as caught:
-        client_of(choice({"server": HERE, "certificate-authority": str(tmp_path / "ca.cert")}))
+        access(choice({"server": HERE, "certificate-authority": str(tmp_path / "ca.cert")}), {})
     assert 'did you mean "ca.crt"?' in str(caught.value)
 
 
+def context_of(found: Access) -> ssl.SSLContext:
+    context = found.pool.connection_pool_kw["ssl_context"]
+    assert isinstance(context, ssl.SSLContext)
+    return context
+
+
 def test_trusting_anybody_looks_at_no_authority() -> None:
-    client = client_of(choice({"server": HERE, "certificate-authority": "/no/ca.crt"}), insecure=True)
-    assert client.configuration.verify_ssl is False
+    found = access(choice({"server": HERE, "certificate-authority": "/no/ca.crt"}), {}, insecure=True)
+    assert (context_of(found).verify_mode, context_of(found).check_hostname) == (ssl.CERT_NONE, False)
 
 
-def test_data_wins_over_a_file() -> None:
-    data = base64.b64encode(b"text").decode()
-    cluster = {"server": HERE, "certificate-authority": "/no/ca.crt", "certificate-authority-data": data}
-    path = client_of(choice(cluster)).configuration.ssl_ca_cert
-    assert Path(str(path)).read_bytes() == b"text"
+def test_data_wins_over_a_file_and_is_all_that_is_trusted() -> None:
+    data = encoded(CERTIFICATE.read_text())
+    found = logged_in({}, **{"certificate-authority": "/no/ca.crt", "certificate-authority-data": data})
+    assert context_of(found).verify_mode == ssl.CERT_REQUIRED
+    assert len(context_of(found).get_ca_certs()) == 1
 
 
-def test_a_token_wins_over_a_file_and_a_plugin() -> None:
-    user = {"token": "mine", "tokenFile": "/no/token", "exec": {"command": "nothing"}}
-    settings = client_of(choice({"server": HERE}, user)).configuration.auth_settings()
-    assert [setting["value"] for setting in settings.values()] == ["Bearer mine"]
+@pytest.mark.parametrize(
+    ("user", "says"),
+    [
+        ({"token": "mine", "tokenFile": "/no/token", "exec": {"command": "nothing"}}, "Bearer mine"),
+        ({"username": "me", "password": "a:b"}, f"Basic {encoded('me:a:b')}"),
+        ({}, ""),
+    ],
+)
+def test_what_the_header_says(user: Mapping[str, object], says: str) -> None:
+    assert logged_in(user).authorization() == says
+
+
+def test_a_file_of_a_token_is_trimmed_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "token"
+    path.write_text(" first\n")
+    found = logged_in({"tokenFile": str(path)})
+    assert found.authorization() == "Bearer first"
+    path.write_text("second\n")
+    assert found.authorization() == "Bearer first"
+    monkeypatch.setattr(credentials, "_TOKEN_LASTS", -1.0)
+    assert found.authorization() == "Bearer second"
+    path.write_text(" \n")
+    with pytest.raises(InputError, match="holds no token"):
+        found.authorization()
+
+
+def test_nobodys_secret_goes_over_a_connection_that_anybody_can_read() -> None:
+    found = access(choice({"server": "http://me:secret@127.0.0.1:1"}, {"token": "mine"}), {})
+    assert (found.url, found.authorization()) == ("http://127.0.0.1:1", "")
+
+
+def test_a_user_in_the_url_of_a_server_is_no_part_of_its_name() -> None:
+    found = access(choice({"server": "https://me:a%20b@127.0.0.1:1"}), {})
+    assert (found.url, found.authorization()) == (HERE, f"Basic {encoded('me:a b')}")
+
+
+def test_a_certificate_of_the_user_is_used_and_left_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    data = encoded(CERTIFICATE.read_text())
+    logged_in({"client-certificate-data": data, "client-key-data": data})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_user_may_say_whom_to_impersonate() -> None:
     fields = {"as": "jane", "as-groups": ["dev"], "as-uid": "7", "as-user-extra": {"why": ["audit"]}}
-    found = Impersonation.of(Named(name="me", fields=fields, source="config"))
-    assert found == Impersonation(user="jane", groups=["dev"], uid="7", extra={"why": ["audit"]})
-    with pytest.raises(InputError, match="config: user me: impersonation: "):
-        Impersonation.of(Named(name="me", fields={"as": 7}, source="config"))
+    found = Impersonation.of(Named(name="me", entry=msgspec.convert(fields, User), source="config"))
+    assert found == Impersonation(user="jane", groups=("dev",), uid="7", extra={"why": ("audit",)})
+
+
+def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path)
+    environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(InputError, match="no cluster is configured"):
+        in_cluster(environment)
+    (tmp_path / "token").write_text("mine\n")
+    (tmp_path / "ca.crt").write_text(CERTIFICATE.read_text())
+    (tmp_path / "namespace").write_text("shop\n")
+    found = in_cluster(environment)
+    assert (found.url, found.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
+    assert credentials.own_namespace() == "shop"
+
+
+# --- proxies
+
+
+@pytest.mark.parametrize(
+    ("url", "excepted", "found"),
+    [
+        ("https://api.example", "", "http://p:1"),
+        ("http://api.example", "", ""),
+        ("https://localhost:1", "", ""),
+        ("https://127.0.0.9:1", "", ""),
+        ("https://api.example", "*", ""),
+        ("https://api.example", "other, .example", ""),
+        ("https://api.example", "example", ""),
+        ("https://api.example", "*.example", ""),
+        ("https://apiexample", "example", "http://p:1"),
+        ("https://api.example:6443", "api.example:443", "http://p:1"),
+        ("https://api.example:6443", "api.example:6443", ""),
+        ("https://10.1.2.3", "10.0.0.0/8", ""),
+        ("https://10.1.2.3", "10.1.2.4", "http://p:1"),
+        ("https://[fd00::1]:6443", "fd00::/8", ""),
+    ],
+)
+def test_the_environments_proxy(url: str, excepted: str, found: str) -> None:
+    for spelled in (str.upper, str.lower):
+        environment = {spelled("https_proxy"): "p:1", spelled("no_proxy"): excepted}
+        assert proxy_of_environment(url, environment) == found
+
+
+def test_a_proxys_credentials_are_for_the_proxy_alone() -> None:
+    found = access(choice({"server": HERE, "proxy-url": "http://me:a%40b@127.0.0.1:2"}, {"token": "mine"}), {})
+    pool: Any = found.pool
+    assert pool.proxy.url == "http://127.0.0.1:2"
+    assert pool.proxy_headers == {"proxy-authorization": f"Basic {encoded('me:a@b')}"}
+    assert not pool.headers
+    assert split_credentials("https://a/b?c") == ("https://a/b?c", "")
+
+
+def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "urllib3.contrib.socks", None)
+    with pytest.raises(InputError) as caught:
+        access(choice({"server": HERE, "proxy-url": "socks5://me:secret@127.0.0.1:2"}), {})
+    assert "the proxy socks5://127.0.0.1:2 needs the package PySocks: pip install 'kschedx[socks]'" in str(caught.value)

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from kschedx.errors import InputError
-from kschedx.sources.live.kubeconfig import Kubeconfig, load
+from kschedx.sources.live.kubeconfig import ExecPlugin, Kubeconfig, User, load
 
 Document = Mapping[str, object]
 
@@ -101,9 +102,9 @@ def test_the_first_file_to_set_an_entry_wins_it_whole(
 ) -> None:
     found = merged(tmp_path, *order)
     assert found.current_context == current
-    assert found.clusters["dev"].fields["server"] == dev
-    assert ("insecure-skip-tls-verify" in found.clusters["dev"].fields) == (dev == "https://second")
-    assert found.users["me"].fields == me
+    assert found.clusters["dev"].entry.server == dev
+    assert found.clusters["dev"].entry.insecure_skip_tls_verify == (dev == "https://second")
+    assert found.users["me"].entry == msgspec.convert(me, User)
     assert found.choose(context="both").namespace == both
     assert set(found.clusters) == {"dev", "prod"}
 
@@ -121,12 +122,12 @@ def test_the_first_file_to_set_an_entry_wins_it_whole(
 )
 def test_options_choose(options: Mapping[str, str], server: str, user: str | None, tmp_path: Path) -> None:
     chosen = merged(tmp_path, FIRST, SECOND).choose(**options)
-    assert (chosen.server, chosen.user and chosen.user.name) == (server, user)
+    assert (chosen.cluster.entry.server, chosen.user and chosen.user.name) == (server, user)
 
 
 def test_a_cluster_alone_needs_no_context(tmp_path: Path) -> None:
     chosen = merged(tmp_path, entries("clusters", dev=server("https://first"))).choose(cluster="dev")
-    assert (chosen.server, chosen.namespace, chosen.user) == ("https://first", "default", None)
+    assert (chosen.cluster.entry.server, chosen.namespace, chosen.user) == ("https://first", "default", None)
 
 
 def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
@@ -136,14 +137,14 @@ def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
     write(tmp_path, "c/config", entries("users", you={"exec": {"command": "aws"}}))
     files = [str(tmp_path / name / "config") for name in "abc"]
     found = load(None, {"KUBECONFIG": os.pathsep.join(files)})
-    assert found.clusters["dev"].fields["certificate-authority"] == str(tmp_path / "a/ca.crt")
-    assert found.users["me"].fields == {
-        "client-certificate": str(tmp_path / "b/me.crt"),
-        "client-key": str(tmp_path / "b/../me.key"),
-        "tokenFile": "/run/token",
-        "exec": {"command": str(tmp_path / "b/login")},
-    }
-    assert found.users["you"].fields == {"exec": {"command": "aws"}}
+    assert found.clusters["dev"].entry.certificate_authority == str(tmp_path / "a/ca.crt")
+    assert found.users["me"].entry == User(
+        client_certificate=str(tmp_path / "b/me.crt"),
+        client_key=str(tmp_path / "b/../me.key"),
+        token_file="/run/token",
+        exec=ExecPlugin(command=str(tmp_path / "b/login")),
+    )
+    assert found.users["you"].entry == User(exec=ExecPlugin(command="aws"))
 
 
 # --- errors
@@ -164,6 +165,20 @@ def test_an_unknown_name_is_answered_with_the_nearest(options: Mapping[str, str]
     assert str(caught.value) == f"{os.pathsep.join(found.sources)}: {says}"
 
 
+WRONG_TYPES: list[tuple[str, object]] = [
+    ("token", ["secret"]),
+    ("tokenFile", 7),
+    ("username", 5),
+    ("password", True),
+    ("client-key-data", {"a": "secret"}),
+    ("as", 7),
+    ("as-groups", "secret"),
+    ("as-user-extra", ["secret"]),
+    ("auth-provider", "gcp"),
+    ("exec", []),
+]
+
+
 def context(**fields: object) -> Document:
     return {"current-context": "c", **entries("contexts", c=fields)}
 
@@ -175,17 +190,26 @@ def context(**fields: object) -> Document:
         ("just text", "not a kubeconfig: expected one mapping"),
         ("a: 1\n---\nb: 2", "not a kubeconfig: expected one mapping"),
         ({"kind": "Pod"}, "not a kubeconfig: its kind is Pod, expected Config"),
-        ({"clusters": {}}, "clusters: not a list"),
-        ({"clusters": ["x"]}, "clusters[0]: not a mapping"),
-        ({"users": [{"name": 7}]}, "users[0].name: not a string"),
-        ({"users": [{"name": "a", "user": []}]}, "users[0].user: not a mapping"),
+        ({"clusters": {}}, "clusters: expected array, got object"),
+        ({"clusters": ["x"]}, "clusters[0]: expected object, got str"),
+        ({"users": [{"name": 7}]}, "users[0].name: expected str, got int"),
+        ({"users": [{"name": "a", "user": []}]}, "users[0].user: expected object, got array"),
         ({"users": [{"name": "a"}, {"name": "a"}]}, 'user "a" is there twice'),
-        ({"current-context": []}, "current-context: not a string"),
+        ({"current-context": []}, "current-context: expected str, got array"),
         ({**FIRST, "current-context": ""}, "no current-context is set (--context takes one of: both, dev)"),
         ({}, "no current-context is set (--context takes one of: none)"),
         (context(), "context c: names no cluster"),
         (context(cluster="gone"), 'context c: cluster "gone" does not exist (there is no cluster at all)'),
-        (context(cluster=7), "context c: cluster: not a string"),
+        *((entries("users", me={name: value}), f"users[0].user.{name}") for name, value in WRONG_TYPES),
+        (
+            entries("clusters", d=server("https://d", **{"insecure-skip-tls-verify": "false"})),
+            "clusters[0].cluster.insecure-skip-tls-verify: expected bool, got str",
+        ),
+        (
+            entries("clusters", d=server("https://d", **{"proxy-url": ["p"]})),
+            "clusters[0].cluster.proxy-url: expected str",
+        ),
+        (context(cluster=7), "contexts[0].context.cluster: expected str, got int"),
         ({**context(cluster="d"), **entries("clusters", d={})}, "cluster d: no server"),
     ],
 )
@@ -194,3 +218,4 @@ def test_what_cannot_be_used_is_named_with_its_place(document: Document | str, s
     line = refusal(path)
     assert line.startswith(str(path))
     assert says in line
+    assert "secret" not in line

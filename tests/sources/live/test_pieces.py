@@ -24,6 +24,7 @@ class Answering(ApiServer):
 
     def __init__(self, body: bytes) -> None:
         self.url = "http://here"
+        self.timeout = 1.0
         self._body_of_page = body
 
     def get(self, path: str, query: object = None, *, accept: str = "") -> bytes:

@@ -1,0 +1,328 @@
+"""Whom a live cluster's connection trusts, and who learns a secret: with real certificates, proxies and providers."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api_server import CERTIFICATE, FakeApiServer, Reply, Request, kubeconfig, served
+from tests.cli.manifests import NODE, POD
+from tests.command import Ran, kschedx
+
+OTHER = CERTIFICATE.parent / "other.pem"
+"""Of 127.0.0.1, too, signed by itself, with its key."""
+TRUSTED: dict[str, Any] = {"certificate-authority": str(CERTIFICATE)}
+SECRET = "sesame"
+
+
+@pytest.fixture
+def api() -> FakeApiServer:
+    return FakeApiServer([NODE, POD])
+
+
+def why(config: Path, *arguments: str, **environment: str) -> Ran:
+    return kschedx("why", "web-0", "-n", "shop", "--kubeconfig", config, *arguments, env=environment)
+
+
+def said(api: FakeApiServer) -> set[str]:
+    return {value for request in api.requests for value in request.headers.get("authorization", [])}
+
+
+def by_proxy(url: str) -> dict[str, Any]:
+    return {"proxy-url": url}
+
+
+# --- whom to trust
+
+
+@pytest.mark.parametrize("written", ["false", "true", "no", 0, 1, ["x"], {}])
+def test_only_a_boolean_turns_checks_off(written: object, api: FakeApiServer, tmp_path: Path) -> None:
+    with served(api, tls=True) as url:
+        config = kubeconfig(tmp_path, url, user={"token": SECRET}, **{"insecure-skip-tls-verify": written})
+        ran = why(config)
+    assert (ran.code, ran.out) == (2, "")
+    assert "clusters[0].cluster.insecure-skip-tls-verify: expected bool, got " in ran.err
+    assert not api.requests
+
+
+@pytest.mark.parametrize(
+    ("cluster", "code", "says"),
+    [
+        (TRUSTED, 0, ""),
+        ({"certificate-authority-data": base64.b64encode(CERTIFICATE.read_bytes()).decode()}, 0, ""),
+        ({"insecure-skip-tls-verify": True}, 0, ""),
+        ({"insecure-skip-tls-verify": False}, 2, "no trusted connection: "),
+        ({}, 2, "no trusted connection: "),
+        ({"certificate-authority": str(OTHER)}, 2, "no trusted connection: "),
+        ({**TRUSTED, "tls-server-name": "elsewhere"}, 2, "no trusted connection: "),
+        ({**TRUSTED, "tls-server-name": "127.0.0.1"}, 0, ""),
+    ],
+)
+def test_who_learns_the_token(
+    cluster: dict[str, object], code: int, says: str, api: FakeApiServer, tmp_path: Path
+) -> None:
+    with served(api, tls=True) as url:
+        ran = why(kubeconfig(tmp_path, url, user={"token": SECRET}, **cluster))
+    assert (ran.code, says in ran.err) == (code, True), ran.err
+    assert said(api) == (set() if code else {f"Bearer {SECRET}"})
+    assert SECRET not in ran.out + ran.err
+
+
+def test_a_client_certificate_logs_in(api: FakeApiServer, tmp_path: Path) -> None:
+    own = base64.b64encode(OTHER.read_bytes()).decode()
+    with asking_for_certificates(api) as url:
+        user = {"client-certificate-data": own, "client-key-data": own}
+        assert why(kubeconfig(tmp_path, url, user=user, **TRUSTED)).code == 0
+        files = {"client-certificate": str(OTHER), "client-key": str(OTHER)}
+        assert why(kubeconfig(tmp_path, url, user=files, **TRUSTED)).code == 0
+        assert why(kubeconfig(tmp_path, url, **TRUSTED)).code == 2
+
+
+@contextlib.contextmanager
+def asking_for_certificates(api: FakeApiServer) -> Iterator[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    context.load_verify_locations(OTHER)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with served(api, context=context) as url:
+        yield url
+
+
+# --- secrets stay where they belong
+
+
+def test_a_user_in_a_servers_url_is_shown_nowhere(api: FakeApiServer, tmp_path: Path) -> None:
+    with served(api, tls=True) as url:
+        secret_url = url.replace("https://", f"https://me:{SECRET}@")
+        config = kubeconfig(tmp_path, secret_url, **TRUSTED)
+        ran = why(config, "-o", "json")
+        assert ran.code == 0, ran.err
+        assert json.loads(ran.out)["source"]["text"] == f"context test ({url})"
+        to = tmp_path / "dump.json"
+        assert kschedx("snapshot", "-o", to, "--kubeconfig", config).code == 0
+        failing = why(kubeconfig(tmp_path, secret_url))
+    assert said(api) == {f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"}
+    assert SECRET not in ran.out + ran.err + to.read_text() + failing.err
+    assert failing.code == 2
+
+
+def test_a_file_of_a_token_may_end_in_a_line_end(api: FakeApiServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    with served(api, tls=True) as url:
+        assert why(kubeconfig(tmp_path, url, user={"tokenFile": "token"}, **TRUSTED)).code == 0
+    assert said(api) == {f"Bearer {SECRET}"}
+
+
+# --- proxies
+
+
+class Proxy:
+    """It connects to wherever it is asked to, and remembers how it was asked. With `socks`, by SOCKS5."""
+
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
+        self.asked: list[bytes] = []
+        self._answer = answer
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            taken, _ = self._listening.accept()
+            threading.Thread(target=self._connect, args=(taken,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            head = b""
+            while b"\r\n\r\n" not in head:
+                part = client.recv(1 << 16)
+                if not part:
+                    return
+                head += part
+            self.asked.append(head)
+            client.sendall(self._answer)
+            if b" 200 " not in self._answer:
+                return
+            host, _, port = head.split()[1].decode().rpartition(":")
+            with socket.create_connection((host, int(port))) as server:
+                threading.Thread(target=pour, args=(server, client), daemon=True).start()
+                pour(client, server)
+
+
+def pour(source: socket.socket, to: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while part := source.recv(1 << 16):
+            to.sendall(part)
+
+
+@pytest.mark.parametrize("by", ["kubeconfig", "environment"])
+def test_a_proxys_password_is_for_the_proxy(by: str, api: FakeApiServer, tmp_path: Path) -> None:
+    proxy = Proxy()
+    proxy_url = f"http://me:{SECRET}@{proxy.address}"
+    with served(api, tls=True) as url:
+        if by == "kubeconfig":
+            ran = why(kubeconfig(tmp_path, url, **TRUSTED, **by_proxy(proxy_url)))
+        else:
+            # Go asks no proxy of the environment for a loopback address
+            ran = why(kubeconfig(tmp_path, url, **TRUSTED), HTTPS_PROXY=proxy_url)
+    assert ran.code == 0, ran.err
+    assert len(proxy.asked) > 0 if by == "kubeconfig" else not proxy.asked
+    encoded = base64.b64encode(f"me:{SECRET}".encode())
+    assert all(b"Basic " + encoded in head for head in proxy.asked)
+    assert not any("proxy-authorization" in request.headers for request in api.requests)
+
+
+def test_a_proxy_that_refuses(tmp_path: Path) -> None:
+    proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+    config = kubeconfig(tmp_path, "https://api.example:6443", **by_proxy(f"http://me:{SECRET}@{proxy.address}"))
+    ran = why(config)
+    assert (ran.code, ran.out) == (2, "")
+    assert "its proxy cannot be used: " in ran.err
+    assert "407" in ran.err
+    assert SECRET not in ran.err
+
+
+def test_a_socks_proxy_is_asked_for_the_name(tmp_path: Path) -> None:
+    """SOCKS5, to which the name goes as it is."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            with contextlib.suppress(OSError):
+                taken, _ = listening.accept()
+                with taken:
+                    taken.recv(16)
+                    taken.sendall(b"\x05\x00")
+                    heard.append(taken.recv(256))
+                    taken.sendall(b"\x05\x04\x00\x01\x00\x00\x00\x00\x00\x00")
+
+        threading.Thread(target=greet, daemon=True).start()
+        proxy = f"socks5://127.0.0.1:{listening.getsockname()[1]}"
+        ran = why(kubeconfig(tmp_path, "https://api.example:6443", **by_proxy(proxy)))
+    assert (ran.code, ran.out) == (2, "")
+    assert len(ran.err.splitlines()) == 1
+    assert heard
+    assert b"api.example" in heard[0]
+
+
+# --- identity providers
+
+
+def token(expires: float) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.c2ln"
+
+
+def provider(url: str, **more: str) -> dict[str, object]:
+    config = {"idp-issuer-url": url, "client-id": "me", "client-secret": SECRET, "refresh-token": SECRET}
+    return {"auth-provider": {"name": "oidc", "config": config | {"id-token": token(0)} | more}}
+
+
+@pytest.fixture
+def fresh() -> str:
+    return token(time.time() + 3600)
+
+
+@pytest.fixture
+def issuer(fresh: str) -> FakeApiServer:
+    found = FakeApiServer()
+
+    def answer(request: Request) -> Reply | None:
+        if request.path == "/.well-known/openid-configuration":
+            return Reply(body=json.dumps({"token_endpoint": f"https://{request.headers['host'][0]}/token"}).encode())
+        return Reply(body=json.dumps({"id_token": fresh}).encode()) if request.path == "/token" else None
+
+    found.faults.append(answer)
+    return found
+
+
+def test_an_expired_token_is_renewed(api: FakeApiServer, issuer: FakeApiServer, fresh: str, tmp_path: Path) -> None:
+    with served(api, tls=True) as url, served(issuer, tls=True) as issuer_url:
+        user = provider(issuer_url, **{"idp-certificate-authority": str(CERTIFICATE)})
+        ran = why(kubeconfig(tmp_path, url, user=user, **TRUSTED))
+    assert (ran.code, ran.err) == (0, "")
+    assert said(api) == {f"Bearer {fresh}"}
+    assert [request.method for request in issuer.requests] == ["GET", "POST"]
+    assert b"grant_type=refresh_token" in issuer.requests[1].body
+
+
+def test_a_token_that_lasts_needs_no_provider(api: FakeApiServer, fresh: str, tmp_path: Path) -> None:
+    with served(api, tls=True) as url:
+        user = provider("https://127.0.0.1:1", **{"id-token": fresh})
+        assert why(kubeconfig(tmp_path, url, user=user, **TRUSTED)).code == 0
+    assert said(api) == {f"Bearer {fresh}"}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({}, "has a certificate that nobody vouches for (idp-certificate-authority says whom to trust)"),
+        ({"idp-certificate-authority": str(OTHER)}, "has a certificate that nobody vouches for"),
+        ({"idp-certificate-authority": "/no/ca.crt"}, "idp-certificate-authority cannot be used"),
+        ({"idp-certificate-authority-data": "%"}, "idp-certificate-authority cannot be used"),
+        ({"refresh-token": ""}, "the ID token has expired, and without refresh-token there is no new one"),
+    ],
+)
+def test_a_provider_that_is_not_trusted(more: dict[str, str], says: str, issuer: FakeApiServer, tmp_path: Path) -> None:
+    with served(issuer, tls=True) as issuer_url:
+        ran = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=provider(issuer_url, **more)))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert says in ran.err
+    assert SECRET not in ran.err
+    assert not issuer.requests
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (Reply(body=b"<html>"), "answers what is not understood"),
+        (Reply(body=b"{}"), "has a token endpoint without https://"),
+        (Reply(body=b'{"token_endpoint": "http://127.0.0.1/"}'), "has a token endpoint without https://"),
+        (Reply(status=500), "answers 500"),
+        (Reply(status=302, headers={"Location": "https://elsewhere"}), "answers 302"),
+    ],
+)
+def test_a_provider_that_fails(reply: Reply, says: str, issuer: FakeApiServer, tmp_path: Path) -> None:
+    issuer.faults.insert(0, lambda request: reply)
+    with served(issuer, tls=True) as issuer_url:
+        user = provider(issuer_url, **{"idp-certificate-authority": str(CERTIFICATE)})
+        ran = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=user))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert says in ran.err
+    assert SECRET not in ran.err
+
+
+# --- what a server says of itself
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(status=403, body=b"{}"),
+        Reply(status=500, body=b"boom"),
+        Reply(body=b'{"gitVersion": 5}'),
+        Reply(body=b'{"gitVersion": "latest"}'),
+        Reply(body=b"[]"),
+        Reply(body=b"{}"),
+    ],
+    ids=["forbidden", "broken", "number", "no version", "list", "nothing"],
+)
+def test_without_a_version_the_kubelets_tell_the_release(reply: Reply, api: FakeApiServer, tmp_path: Path) -> None:
+    node = json.loads(json.dumps(NODE))
+    node.setdefault("status", {})["nodeInfo"] = {"kubeletVersion": "v1.34.2"}
+    api.replace([node, POD])
+    api.fail("/version", reply, forever=True)
+    with served(api) as url:
+        ran = why(kubeconfig(tmp_path, url), "-o", "json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["kubernetesVersion"] == "1.34"
