@@ -16,7 +16,7 @@ from kschedx.api.validation import validate_written_node, validate_written_pod_s
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
-from kschedx.sources.dumps import Dump, See, ignore
+from kschedx.sources.dumps import Dump, LeftOut, See, ignore
 from kschedx.sources.files import read
 
 if TYPE_CHECKING:
@@ -29,7 +29,13 @@ AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, p
 
 
 def load(
-    paths: Sequence[str], *, check: bool = False, keep: Slim | None = None, see: See = ignore, whole: bool = False
+    paths: Sequence[str],
+    *,
+    check: bool = False,
+    ignore_orphans: bool | None = None,
+    keep: Slim | None = None,
+    see: See = ignore,
+    whole: bool = False,
 ) -> Snapshot:
     """A snapshot of everything in files, folders and archives; `-` is standard input.
 
@@ -38,16 +44,21 @@ def load(
 
     A file of `kschedx snapshot` is named as it names itself, so that it gives the same answers under any name.
 
-    `check` refuses what the library puts up with: unfinished pods on nodes that are not there, unless a snapshot says
-    that it holds all nodes, or none; and, in objects that no API server has stored yet (without a creation timestamp),
-    amounts, selectors and operators that none would take. Raises `InputError` with the place.
+    `check` refuses what the library puts up with in objects that no API server has stored yet (without a creation
+    timestamp): amounts, selectors and operators that none would take, and unfinished pods on nodes that are not there,
+    unless a snapshot says that it holds all nodes, or none. `ignore_orphans` puts up with such pods too; where it is
+    false, those of a cluster are refused as well. Raises `InputError` with the place.
     """
     builder, names = SnapshotBuilder(whole=whole), []
     dumps: list[Dump] = []
+    left_out: list[str] = []
 
-    def seen(dump: Dump) -> None:
-        dumps.append(dump)
-        see(dump)
+    def seen(found: Dump | LeftOut) -> None:
+        if isinstance(found, Dump):
+            dumps.append(found)
+        else:
+            left_out.append(found.source)
+        see(found)
 
     with without_collection():
         for path in paths:
@@ -59,11 +70,12 @@ def load(
             names.append(merged(builder.headers[known:]).source or path)
         snapshot = builder.finish(", ".join(names))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
-    source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot))
+    source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
     snapshot = replace(snapshot, source=source)
     if check:
-        if snapshot.orphans and "Node" not in source.missing and "Node" not in source.complete:
-            _refuse_orphan(builder, snapshot)
+        orphans = _refused(snapshot, ignore_orphans)
+        if orphans and "Node" not in source.missing and "Node" not in source.complete:
+            _refuse_orphan(builder, snapshot, orphans)
         for error in written_errors(builder, snapshot):
             raise error
     return snapshot
@@ -149,13 +161,19 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot) -> None:
+def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
+    """The rows of the pods on nodes that are not there which nobody puts up with: in a cluster a node can go first."""
+    if ignore_orphans is None:
+        stamps = snapshot.pods.creation_timestamps
+        return tuple(row for row in snapshot.orphans if not stamps[row])
+    return () if ignore_orphans else snapshot.orphans
+
+
+def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequence[int]) -> None:
     pods = snapshot.pods
-    row = snapshot.orphans[0]
+    row = orphans[0]
     name = pods.node_names[row]
-    more = (
-        f" (and {len(snapshot.orphans) - 1} more pods on nodes that are not there)" if len(snapshot.orphans) > 1 else ""
-    )
+    more = f" (and {len(orphans) - 1} more pods on nodes that are not there)" if len(orphans) > 1 else ""
     place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
     raise InputError(f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)).at(
         place

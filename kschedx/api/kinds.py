@@ -20,6 +20,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     name: str
     plural: str
     group: str = ""
+    former_groups: tuple[str, ...] = ()
+    """In which older API servers have it."""
     versions: tuple[str, ...] = ("v1",)
     """In which an API server of any release may serve it, the one to ask for first at the front."""
     is_namespaced: bool = True
@@ -68,6 +70,7 @@ _DEVICES = "resource.k8s.io"
 _OF_DEVICES = ("v1", "v1beta2", "v1beta1")
 _SINCE_BETA = ("v1", "v1beta1")
 _TEMPLATE = ("spec", "template")
+_FORMER = ("extensions",)
 _VOLUMES = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions")
 _SPREADING = ("PodTopologySpread",)
 _CLAIMED = ("DynamicResources",)
@@ -95,16 +98,23 @@ _ROWS = (
         leaves="which pods a ReplicationController spreads",
     ),
     Kind(
-        name="ReplicaSet", plural="replicasets", group="apps", short_names=("rs",), is_numerous=True,
-        record=types.ReplicaSet, template=_TEMPLATE, read_by=_SPREADING, leaves="which pods a ReplicaSet spreads",
+        name="ReplicaSet", plural="replicasets", group="apps", former_groups=_FORMER, short_names=("rs",),
+        is_numerous=True, record=types.ReplicaSet, template=_TEMPLATE, read_by=_SPREADING,
+        leaves="which pods a ReplicaSet spreads",
     ),
     Kind(
         name="StatefulSet", plural="statefulsets", group="apps", short_names=("sts",),
         record=types.StatefulSet, template=_TEMPLATE, kept=storage.OfStatefulSet, read_by=_SPREADING,
         leaves="which pods a StatefulSet spreads",
     ),
-    Kind(name="Deployment", plural="deployments", group="apps", short_names=("deploy",), template=_TEMPLATE),
-    Kind(name="DaemonSet", plural="daemonsets", group="apps", short_names=("ds",), template=_TEMPLATE),
+    Kind(
+        name="Deployment", plural="deployments", group="apps", former_groups=_FORMER, short_names=("deploy",),
+        template=_TEMPLATE,
+    ),
+    Kind(
+        name="DaemonSet", plural="daemonsets", group="apps", former_groups=_FORMER, short_names=("ds",),
+        template=_TEMPLATE,
+    ),
     Kind(name="Job", plural="jobs", group="batch", template=_TEMPLATE, is_numerous=True),
     Kind(
         name="CronJob", plural="cronjobs", group="batch", versions=_SINCE_BETA, short_names=("cj",),
@@ -207,7 +217,9 @@ def key_of(name: str, group: str) -> str:
 
 KINDS: Mapping[str, Kind] = {kind.key: kind for kind in _ROWS}
 """By key, in the order of how much hangs on them."""
-_BY_GROUP: Mapping[tuple[str, str], Kind] = {(kind.group, kind.name): kind for kind in _ROWS}
+_BY_GROUP: Mapping[tuple[str, str], Kind] = {
+    (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)
+}
 
 
 def kind_of(name: str, group: str) -> Kind | None:

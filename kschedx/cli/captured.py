@@ -103,13 +103,13 @@ class Remembered:
         self._key: object = None
         self._snapshot: Snapshot | None = None
 
-    def load(self, paths: Sequence[str], check: bool) -> Snapshot:
+    def load(self, paths: Sequence[str], check: bool, ignore_orphans: bool | None) -> Snapshot:
         from kschedx.loading import load
 
-        key = (tuple(paths), check, tuple(map(_state, paths)))
+        key = (tuple(paths), check, ignore_orphans, tuple(map(_state, paths)))
         if self._snapshot is None or key != self._key or "-" in paths:
             self._snapshot, self._key = None, key  # the old one is given up before the new one is read
-            self._snapshot = load(paths, check=check)
+            self._snapshot = load(paths, check=check, ignore_orphans=ignore_orphans)
         return self._snapshot
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from msgspec import Struct
@@ -89,12 +89,14 @@ class Reached(Struct, frozen=True, kw_only=True):
     """Where a name without a namespace is looked for: the context's."""
 
 
-_REMEMBERED: ContextVar[Callable[[Sequence[str], bool], Snapshot] | None] = ContextVar("remembered", default=None)
+Load: TypeAlias = "Callable[[Sequence[str], bool, bool | None], Snapshot]"
+"""Reads files, given the paths, `check` and `ignore_orphans` of `loading.load`."""
+_REMEMBERED: ContextVar[Load | None] = ContextVar("remembered", default=None)
 
 
 @contextmanager
-def remembering(load: Callable[[Sequence[str], bool], Snapshot]) -> Iterator[None]:
-    """Within it files are read by `load`, given the paths and `check`, which may have them already."""
+def remembering(load: Load) -> Iterator[None]:
+    """Within it files are read by `load`, which may have them already."""
     token = _REMEMBERED.set(load)
     try:
         yield
@@ -107,12 +109,14 @@ def read_cluster(
     connection: Connection,
     *,
     check: bool = False,
+    ignore_orphans: bool | None = None,
     namespace: str = "",
     keep: Slim | None = None,
 ) -> Reached:
     """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
 
-    `check` is `loading.load`'s, about files; `namespace` is `loading.load_live`'s, `keep` that of both.
+    `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` is `loading.load_live`'s,
+    `keep` that of both.
     """
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
@@ -122,8 +126,8 @@ def read_cluster(
             raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
         remembered = _REMEMBERED.get()
         if remembered is not None and keep is None:
-            return Reached(snapshot=remembered(paths, check))
-        return Reached(snapshot=load(paths, check=check, keep=keep))
+            return Reached(snapshot=remembered(paths, check, ignore_orphans))
+        return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep))
     server, source, default_namespace = connect(connection)
     progress = ReadingProgress(source)
     try:
@@ -133,12 +137,14 @@ def read_cluster(
         progress.end()
 
 
-def read_cluster_to_decide(paths: Sequence[str] | None, connection: Connection, *, check: bool = False) -> Reached:
+def read_cluster_to_decide(
+    paths: Sequence[str] | None, connection: Connection, *, check: bool = False, ignore_orphans: bool | None = None
+) -> Reached:
     """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
     from kschedx.errors import InputError, Place
     from kschedx.explain.missing import require_nodes_and_pods
 
-    reached = read_cluster(paths, connection, check=check)
+    reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans)
     found = reached.snapshot
     require_nodes_and_pods(found)
     if not found.cluster.nodes:

@@ -71,8 +71,9 @@ _NAMESPACE = Annotated[
 _IGNORE_ORPHANS = Annotated[
     bool | None,
     typer.Option(
-        "--ignore-orphans",
-        help="Put up with pods on nodes that the snapshot does not hold.",
+        "--ignore-orphans/--refuse-orphans",
+        help="Leave out, or refuse, pods on nodes that are not there.  [default: refuse those of no cluster yet]",
+        show_default=False,
     ),
 ]
 _CONFIG = Annotated[
@@ -226,7 +227,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     where: Connection = Connection()
     snapshot: Sequence[str] = ()
     namespace: str | None = None
-    ignore_orphans: bool = False
+    ignore_orphans: bool | None = None
     config: str | None = None
     profile: str | None = None
     without_unknown_plugins: bool = False
@@ -304,7 +305,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.cli import connection
 
         _ = self.gates, self.configuration, self.changes
-        return connection.read_cluster_to_decide(self.snapshot, self.where, check=not self.ignore_orphans)
+        return connection.read_cluster_to_decide(
+            self.snapshot, self.where, check=True, ignore_orphans=self.ignore_orphans
+        )
 
     def setup(self, snapshot: Snapshot) -> Setup:
         """How the scheduler of this cluster is set up. Raises `ConfigError`."""

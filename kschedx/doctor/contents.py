@@ -32,7 +32,7 @@ from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
 from kschedx.snapshot.events import KIND as EVENT
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.batch import RAWS, Batch, Origin
-from kschedx.sources.dumps import Dump, Lack
+from kschedx.sources.dumps import Dump, Lack, LeftOut
 
 MOST_PROBLEMS = 20
 """Beyond them nothing more is tried: it is another kind of file."""
@@ -73,6 +73,8 @@ class Contents:
         self.headers: list[SnapshotHeader] = []
         """What snapshots among the files say of themselves, or the one that a live cluster would make."""
         self.dumps: list[Dump] = []
+        self.left_out: list[str] = []
+        """Files among others that hold no Kubernetes objects."""
         self._snapshots: set[str] = set()
         """Sources that are snapshots."""
         self._builder = SnapshotBuilder()
@@ -118,10 +120,12 @@ class Contents:
             lacks = tuple(Lack(kind=kind, what=what) for kind, what in header.lacks.items() if kind in KINDS)
             self.see(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
 
-    def see(self, dump: Dump) -> None:
-        """What was read is a dump of another tool."""
-        if dump not in self.dumps:
-            self.dumps.append(dump)
+    def see(self, found: Dump | LeftOut) -> None:
+        """What was read is a dump of another tool, or is beside one and holds nothing."""
+        if isinstance(found, LeftOut):
+            self.left_out.append(found.source)
+        elif found not in self.dumps:
+            self.dumps.append(found)
 
     def forget(self, kind: str) -> None:
         """Take back every object of a kind, as before its list is read again."""

@@ -178,7 +178,7 @@ def _inventory(contents: Contents, source: str) -> Inventory:
         newest_kubelet=kubelets[-1] if kubelets else "",
         taken=contents.header.taken,
         formats=tuple(dict.fromkeys(dump.format for dump in contents.dumps)),
-        not_applied=tuple(dict.fromkeys(one for dump in contents.dumps for one in dump.holds)),
+        not_applied=tuple(dict.fromkeys((*(one for dump in contents.dumps for one in dump.holds), *contents.left_out))),
         origin=contents.header.source,
         is_anonymized=contents.header.anonymized,
         newest=next(filter(_is_time, sorted(set(times), reverse=True)), ""),

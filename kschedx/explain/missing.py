@@ -146,7 +146,7 @@ def _dumps(source: Source) -> str:
 
 def with_article(dump: str) -> str:
     """`a must-gather`, `an oc adm inspect`."""
-    return f"{'an' if dump[:1] in ('a', 'e', 'i', 'o') else 'a'} {dump}"
+    return f"{'an' if dump[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {dump}"
 
 
 def missing_for_many(snapshot: Snapshot) -> str:

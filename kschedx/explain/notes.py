@@ -14,7 +14,10 @@ from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.unheard import Kind, Stake, open_stake
 from kschedx.snapshot.events import FailedScheduling
+from kschedx.snapshot.snapshot import Snapshot
 
+SHOWN = 3
+"""Names in a note."""
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates every node of a cluster that is smaller than this."""
 MIN_PERCENTAGE = 5
@@ -107,6 +110,26 @@ def _unknown_plugins(cycle: Cycle) -> Iterator[Note]:
     yield Note(id="unknown-plugin", text=text, facts={"plugins": [one.name for one in left_out]})
 
 
+def _cluster_notes(snapshot: Snapshot) -> Iterator[Note]:
+    """What was left out of the cluster that was read."""
+    pods, orphans = snapshot.pods, snapshot.orphans
+    if orphans:
+        nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
+        run, count = ("runs", "counts") if len(orphans) == 1 else ("run", "count")
+        these = f"{len(orphans):,} pod{'' if len(orphans) == 1 else 's'}"
+        text = f"{these} {run} on nodes that are not there and {count} nowhere: {_some(nodes)}"
+        yield Note(id="orphans", text=text, facts={"pods": [pods.key(row) for row in orphans], "nodes": list(nodes)})
+    left_out = snapshot.source.left_out
+    if left_out:
+        text = f"left out, since there are no Kubernetes objects in it: {_some(left_out)}"
+        yield Note(id="left-out", text=text, facts={"files": list(left_out)})
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
 def _notes(cycle: Cycle) -> list[Note]:
     found: list[Note] = [*_unknown_plugins(cycle)]
     theirs = recorded(cycle.snapshot, cycle.pod)
@@ -116,6 +139,7 @@ def _notes(cycle: Cycle) -> list[Note]:
                 theirs, differences(theirs, cycle.message, nominated=bool(cycle.pod.status.nominated_node_name))
             )
         )
+    found += _cluster_notes(cycle.snapshot)
     finished = _finished_pods(cycle)
     if finished:
         text = f"{finished:,} finished pods count on their nodes: leave them out of the input, as an API server does"

@@ -70,6 +70,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """The only namespaces whose objects are here; empty for all."""
     anonymized: bool = False
     """Names stand for others."""
+    left_out: tuple[str, ...] = ()
+    """Files among others that hold no Kubernetes objects."""
     is_dump: bool = False
     """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
 

@@ -14,7 +14,8 @@ from kschedx.sources.archives.tar import Tar, is_tar
 from kschedx.sources.archives.zip import Zip, is_zip
 from kschedx.sources.batch import Batch
 from kschedx.sources.compressed import Budget, Counted
-from kschedx.sources.dumps import See, ignore
+from kschedx.sources.dumps import LeftOut, See, ignore
+from kschedx.sources.lists import ItemError
 from kschedx.sources.manifests import HEAD, holds_nothing
 from kschedx.sources.streams import Joined, Readable
 from kschedx.sources.tree import SUFFIXES, Folder, Tree, unreadable
@@ -36,7 +37,8 @@ def read(path: str, see: See = ignore, refuse: Refuse = raise_it) -> Iterator[Ba
     """The Kubernetes objects of a file, of a folder or archive, or of standard input ("-").
 
     Of a folder or an archive its *.yaml, *.yml and *.json are read, hidden ones excepted; of a dump that is recognized
-    the files that hold what scheduling reads, and `see` is called with it. Any of it may be compressed. Raises
+    the files that hold what scheduling reads, and `see` is called with it, as it is with every other file that holds no
+    Kubernetes objects. Any of it may be compressed. Raises
     InputError with the place for what cannot be read, also midway. Where `refuse` does not raise the error of a file in
     a folder or an archive, the rest of that file is left out, and the others are read.
     """
@@ -106,13 +108,14 @@ def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Ref
 
 def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | None) -> Iterator[Batch]:
     """The manifests of a folder or an archive; `budget` is the archive's."""
-    from kschedx.sources.dumps import layouts
+    from kschedx.sources.dumps.recognition import plan as plan_of
 
-    plan = layouts.plan(tree.names(), source)
+    plan = plan_of(tree.names(), source)
     if not plan.wanted:
         allowed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise InputError(f"{tree.what} without manifests", place=Place(source=source), hint=f"allowed are {allowed}")
-    empty = []
+    empty: list[str] = []
+    left_out: list[tuple[str, InputError]] = []
     for member in tree.open(plan.wanted):
         own = budget or Budget(member.source)
         file: Readable = member.file if budget else Counted(member.file, own)
@@ -123,14 +126,22 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | No
             for batch in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
                 yield batch
         except InputError as error:
-            refuse(error)
+            is_other = batch is None and (isinstance(error, ItemError) or plan.is_beside(member.name))
+            if is_other and (not isinstance(error, ItemError) or error.index is None):
+                left_out.append((member.name, error))
+            else:
+                refuse(error)
         except OSError as error:
             refuse(unreadable(member.source, error))
         else:
             if batch is None:
                 empty.append(member.name)
+    if left_out and len(empty) + len(left_out) == len(plan.wanted):
+        raise left_out[0][1]
     if len(empty) == len(plan.wanted):
         raise holds_nothing(source)
+    for name, why in left_out:
+        see(LeftOut(source=name, why=why.message))
     for dump in plan.dumps(empty):
         see(dump)
 

@@ -440,7 +440,8 @@ def _lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, i
     if flat.indexes in ((), (None,)):
         return {}
     text = bytes(document)
-    raws = RAWS.decode(text if text[:1] == b"[" else msgspec.json.decode(text, type=_Items).items)
+    listed = msgspec.json.decode(text, type=_Items) if text[:1] == b"{" else None
+    raws = RAWS.decode(text if listed is None else listed.items or listed.Items)
     lines, end, counted, line = {}, 0, 0, first
     for index, raw in enumerate(raws):
         item = bytes(raw)
@@ -451,7 +452,9 @@ def _lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, i
 
 
 class _Items(msgspec.Struct):
-    items: msgspec.Raw
+    items: msgspec.Raw = msgspec.Raw(b"")
+    Items: msgspec.Raw = msgspec.Raw(b"[]")
+    """Of kubectl's own types (`internal_types`)."""
 
 
 def _count_lines(path: Path, end: int) -> int:

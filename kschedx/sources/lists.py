@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from kschedx.api.snapshot_header import SnapshotHeader, of_list
 from kschedx.errors import InputError, Place
+from kschedx.sources.internal_types import versioned
 
 MAX_NESTING = 20
 """Lists inside lists; nobody writes more than two."""
@@ -55,6 +56,15 @@ def is_plain_object(text: bytes | memoryview) -> bool:
     return peek.kind is not None and peek.kind != "" and not peek.kind.endswith("List")
 
 
+def is_nameless(text: bytes) -> bool:
+    """An object that does not say its kind, and is no list of any sort."""
+    try:
+        peek = _peek(text, index=None)
+    except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
+        return False
+    return not peek.kind and not bytes(peek.items) and versioned(text) is None
+
+
 def peek_of_list(prefix: bytes) -> Peek | None:
     """What a list says about itself before its items, where `prefix` goes up to their `[`; None if it is no list.
 
@@ -83,6 +93,8 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
         peek = of or Peek(kind="List")
     else:
         peek = _peek(document, index=None)
+        if not peek.kind and bytes(peek.items) == b"" and (written := versioned(document)) is not None:
+            document, peek = written, _peek(written, index=None)
         if not peek.is_list:
             if not peek.kind:
                 raise _no_kind(None)

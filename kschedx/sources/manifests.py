@@ -12,12 +12,14 @@ from kschedx.sources import foreign
 from kschedx.sources.batch import Batch
 from kschedx.sources.dumps import See, cluster_info, simulator
 from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.lists import is_nameless
 from kschedx.sources.streams import Joined, Readable
 
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
 MAX_TEXT = 512 << 20
 """Bytes of a text that is read as a whole: YAML, and what only begins as JSON does."""
+_SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
@@ -34,6 +36,10 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
     whole = Joined(head, file)
     if kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         yield from JsonStream(io.BytesIO(simulator.as_list(kind, _whole(whole, source))), source=source).batches()
+    elif kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
+        text = _whole(whole, source)
+        listed = simulator.as_list(kind, b"[%b]" % text) if is_nameless(text) else text
+        yield from _any(start, listed, source, path)
     elif simulator.may_be_export(start):
         text = _whole(whole, source)
         export = simulator.export(text, source)

@@ -84,7 +84,7 @@ def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
     lines = read.item_lines[skip:]
     spot = Spot(document=document.number, line=read.line)
     if not isinstance(value, dict | list):
-        raise InputError(
+        raise ItemError(
             "text, and no Kubernetes object", place=Place(source=source, document=spot.document, line=spot.line)
         )
     flat = _flatten(value, lines, document, spot, source)

@@ -12,7 +12,7 @@ import pytest
 
 import kschedx as library
 from tests.builders import Manifest, node, pod
-from tests.cli.manifests import BIG_POD, NODE, POD, changed, configuration, write
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, configuration, small_pod, write
 from tests.command import kschedx
 from tests.device_builders import claim, device, device_class, request, resource_slice
 
@@ -208,3 +208,15 @@ def test_a_resource_that_no_node_has_is_held_by_nobody(tmp_path: Path, resource:
     ran = kschedx("why", *files, "--kube-version", release)
     assert (ran.code, ran.err) == (1, "")
     assert f"insufficient {resource}, short by 1" in ran.out
+
+
+def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -> None:
+    lost = changed(small_pod("lost"), "spec.nodeName", "node-99")
+    stored = changed(lost, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    pod = write(tmp_path, POD, name="pod.yaml")
+    ran = kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "-o", "json")
+    (note,) = (one for one in json.loads(ran.out)["notes"] if one["id"] == "orphans")
+    assert (ran.code, note["nodes"]) == (0, ["node-99"])
+    assert note["text"] == "1 pod runs on nodes that are not there and counts nowhere: node-99"
+    assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "--refuse-orphans").err
+    assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, lost)).err

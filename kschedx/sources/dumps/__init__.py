@@ -51,8 +51,15 @@ class Dump(Struct, frozen=True, kw_only=True):
     """What is in it besides objects, and is not applied."""
 
 
-See: TypeAlias = Callable[[Dump], None]
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A file among others that holds no Kubernetes objects."""
+
+    source: str
+    why: str
 
 
-def ignore(_: Dump) -> None:
+See: TypeAlias = Callable[[Dump | LeftOut], None]
+
+
+def ignore(_: Dump | LeftOut) -> None:
     """See nothing."""

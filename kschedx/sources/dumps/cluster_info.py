@@ -6,6 +6,8 @@ standard output it writes the same lists one after the other, and the logs betwe
     ==== START logs for container CONTAINER of pod NAMESPACE/POD ====
     ==== END logs for container CONTAINER of pod NAMESPACE/POD ====
 
+Until 1.10 a last line says that this was all, and the lists are those of `sources.internal_types`.
+
 Logs hold anything, those two lines included. So the end of a log is believed only where the dump goes on after it as a
 dump does; where that is so in two places, nobody can say which is the right one.
 
@@ -19,7 +21,7 @@ from collections.abc import Iterator, Sequence
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.dumps import Dump, Lack, all_but, lack
-from kschedx.sources.dumps.layout import Layout, plain
+from kschedx.sources.dumps.form import Form, plain
 from kschedx.sources.streams import Readable, Stream
 
 FORMAT = "kubectl cluster-info dump"
@@ -31,7 +33,7 @@ _ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sy
 """Namespaces that every cluster has; by default only one or two of them are dumped."""
 
 
-def find(names: Sequence[str]) -> Iterator[Layout]:
+def find(names: Sequence[str]) -> Iterator[Form]:
     """The folders among those of these files that --output-directory has written."""
     present = {plain(name) for name in names}
     namespaces: dict[str, set[str]] = {}
@@ -44,7 +46,7 @@ def find(names: Sequence[str]) -> Iterator[Layout]:
                 namespaces.setdefault(top, set()).add(namespace)
     for top in sorted(namespaces):
         # logs are no manifests by their name; what somebody has added to the folder is read as well
-        yield Layout(format=FORMAT, top=top, files=None, lacks=_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE))
+        yield Form(format=FORMAT, top=top, files=None, lacks=_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE))
 
 
 def _lacks(*, everywhere: bool) -> tuple[Lack, ...]:
@@ -56,15 +58,20 @@ def _lacks(*, everywhere: bool) -> tuple[Lack, ...]:
 # Standard output
 
 _HEAD = re.compile(
-    rb'\{\s*"kind":\s*"NodeList",\s*"apiVersion":\s*"v1",\s*"metadata"'
+    rb'\{\s*"selfLink":\s*"/api/v1/nodes",\s*"resourceVersion"'
+    rb'|\{\s*"kind":\s*"NodeList",\s*"apiVersion":\s*"v1",\s*"metadata"'
     rb"|apiVersion: v1\r?\nitems:\r?\n- metadata:"
 )
 _MARK = re.compile(rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of pod \S+) ====\r?\n")
 _IN_A_MARK = b" logs for container "
 _BEFORE_IT = (len(b"==== START"), len(b"==== END"))
-_EVENTS = (b'"kind": "EventList"', b"\nkind: EventList\n")
+_EVENTS = (b'"kind": "EventList"', b"\nkind: EventList\n", b'/events",\n')
 """One of them is in each namespace."""
-_NEXT = re.compile(rb'==== START logs for container \S+ of pod |\{\s*"kind": *"EventList"|---\r?\napiVersion: ')
+_NEXT = re.compile(
+    rb'==== START logs for container \S+ of pod |\{\s*"(?:kind": *"EventList"|selfLink": *")|---\r?\napiVersion: '
+)
+_ALL = re.compile(rb"Cluster info dumped to [^\r\n]*\s*\Z")
+"""The last line of older releases."""
 _MARGIN = 2048
 """Bytes; a mark and what tells that the dump goes on are shorter."""
 _BLOCK = 1 << 18
@@ -100,6 +107,8 @@ class WithoutLogs(Stream):
             block = self._file.read(_BLOCK)
             self._ended = not block
             self._text += block or b""
+            if self._ended and (all_of_it := _ALL.search(self._text, max(len(self._text) - _MARGIN, 0))):
+                self._text = self._text[: all_of_it.start()]
             self._ready = b"".join(self._advance())
         ready, self._ready = self._ready[:size], self._ready[size:]
         return ready

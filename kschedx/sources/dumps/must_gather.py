@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kschedx.api.kinds import KINDS
 from kschedx.sources.dumps import Lack, all_but, lack
-from kschedx.sources.dumps.layout import Layout, listed_kind, plain
+from kschedx.sources.dumps.form import Form, listed_kind, plain
 
 _LISTS: Mapping[str, str] = {
     "core/events": "v1 EventList",
@@ -65,7 +65,7 @@ class _Entry(Struct, frozen=True, kw_only=True):
     """Of the one object; empty for a list."""
 
 
-def find(names: Sequence[str]) -> Iterator[Layout]:
+def find(names: Sequence[str]) -> Iterator[Form]:
     """The dumps among the files of these names. Other repositories have a `namespaces` folder too: it does not do."""
     below: dict[str, list[_Entry]] = {}
     for entry in filter(None, map(_entry, names)):
@@ -78,7 +78,7 @@ def find(names: Sequence[str]) -> Iterator[Layout]:
         elif any(map(_is_telling, below[top])):
             dumps[top] = below[top]
     for top, entries in dumps.items():
-        yield Layout(
+        yield Form(
             format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
             top=top,
             files={entry.file: _LISTS[entry.resource] for entry in _once(entries)},

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch
 from kschedx.sources.dumps import Dump, all_but, lack
-from kschedx.sources.dumps.layout import listed_kind
+from kschedx.sources.dumps.form import listed_kind
 from kschedx.sources.lists import flatten
 
 _LISTS: Mapping[str, str] = {

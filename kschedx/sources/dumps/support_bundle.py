@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from kschedx.sources.dumps import Lack, all_but, lack
-from kschedx.sources.dumps.layout import Layout, listed_kind, plain
+from kschedx.sources.dumps.form import Form, listed_kind, plain
 
 _LISTS: Mapping[str, str] = {
     "nodes": "v1 NodeList",
@@ -38,7 +38,7 @@ _LISTS_BY_NAMESPACE: Mapping[str, str] = {
 _FILE = re.compile(r"(?P<top>(?:.*?/)??)cluster-resources/(?P<resource>[^/]+?)(?:/(?P<namespace>[^/]+))?\.json")
 
 
-def find(names: Sequence[str]) -> Iterator[Layout]:
+def find(names: Sequence[str]) -> Iterator[Form]:
     """The bundles among the files of these names."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
@@ -48,7 +48,7 @@ def find(names: Sequence[str]) -> Iterator[Layout]:
             found.setdefault(match["top"].rstrip("/"), {})[name] = kind
     for top, files in found.items():
         if _is_telling(files):
-            yield Layout(format="troubleshoot support bundle", top=top, files=files, lacks=tuple(_lacks(files)))
+            yield Form(format="troubleshoot support bundle", top=top, files=files, lacks=tuple(_lacks(files)))
 
 
 def _is_telling(files: Mapping[str, str]) -> bool:

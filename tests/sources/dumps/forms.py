@@ -150,6 +150,81 @@ def cluster_info_stdout(
     return b"".join(parts)
 
 
+# kubectl cluster-info dump until 1.10: the types in memory
+
+_LINKS = {
+    "replication-controllers": "/api/v1/namespaces/{}/replicationcontrollers",
+    **{
+        name: f"/apis/extensions/v1beta1/namespaces/{{}}/{name}"
+        for name in ("daemonsets", "deployments", "replicasets")
+    },
+    **{name: f"/api/v1/namespaces/{{}}/{name}" for name in ("events", "services", "pods")},
+}
+_OWN_KEYS = ("labels", "selector", "requests", "limits", "capacity", "allocatable", "nodeSelector")
+
+
+def _in_memory(value: object) -> object:
+    """With the names of Go's fields."""
+    if isinstance(value, list):
+        return [_in_memory(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found: Manifest = {}
+    for key, item in value.items():
+        if key not in ("metadata", "kind", "apiVersion"):
+            found[key[0].upper() + key[1:]] = item if key in _OWN_KEYS else _in_memory(item)
+    return {**value.get("metadata", {}), **found, "Nothing": None}
+
+
+def _list_of_2017(link: str, items: Sequence[Manifest]) -> bytes:
+    listed = {"selfLink": link, "resourceVersion": "7", "Items": [_in_memory(item) for item in items]}
+    return as_json(listed)
+
+
+def cluster_info_of_2017() -> Files:
+    files = {"nodes.json": _list_of_2017("/api/v1/nodes", NODES)}
+    for namespace in NAMESPACES:
+        held = {"pods": in_namespace(PODS, namespace), "services": in_namespace(SERVICES, namespace)}
+        for name in _LISTS:
+            files[f"{namespace}/{name}.json"] = _list_of_2017(_LINKS[name].format(namespace), held.get(name, ()))
+    return files
+
+
+def cluster_info_stdout_of_2017(log: bytes = b"a line\nanother") -> bytes:
+    files = cluster_info_of_2017()
+    parts = [files["nodes.json"]]
+    for namespace in NAMESPACES:
+        parts += [files[f"{namespace}/{name}.json"] for name in _LISTS]
+        parts += [log_of("main", one, log) for one in in_namespace(PODS, namespace)]
+    return b"".join((*parts, b"Cluster info dumped to standard output\n"))
+
+
+# the Insights Operator
+
+
+def insights() -> Files:
+    """An archive of it: no object says its kind, but for the budgets."""
+
+    def bare(found: Manifest) -> bytes:
+        return as_json({key: value for key, value in found.items() if key not in ("kind", "apiVersion")}, indent=None)
+
+    files = {
+        "config/infrastructure.json": b'{"kind":"Infrastructure","apiVersion":"config.openshift.io/v1"}',
+        "config/version.json": b'{"spec":{"clusterID":"1"}}',
+        "insights-operator/gathers.json": b'{"status_reports":[]}',
+        "events/shop.json": b'{"items":[{"namespace":"shop","reason":"BackOff"}]}',
+        "config/pod/shop/logs/web-1/errors.log": b"...",
+    }
+    files |= {f"config/node/{one['metadata']['name']}.json": bare(one) for one in NODES}
+    files |= {f"config/persistentvolumes/{one['metadata']['name']}.json": bare(one) for one in VOLUMES}
+    files |= {f"config/storage/storageclasses/{one['metadata']['name']}.json": bare(one) for one in CLASSES}
+    for one in PODS:
+        space, name = one["metadata"]["namespace"], one["metadata"]["name"]
+        files[f"config/pod/{space}/{name}.json"] = bare(one)
+        files[f"conditional/namespaces/{space}/pods/{name}/{name}.json"] = bare(one)
+    return files
+
+
 # oc adm must-gather, oc adm inspect
 
 

@@ -14,7 +14,7 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.loading import load
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.sources.dumps import Dump
+from kschedx.sources.dumps import Dump, LeftOut
 from tests.sources.dumps import forms
 from tests.sources.dumps.forms import COMPRESSIONS, Files
 
@@ -23,6 +23,12 @@ TREES: dict[str, tuple[Callable[[], Files], str]] = {
     "cluster-info": (forms.cluster_info, "kubectl cluster-info dump"),
     "cluster-info-yaml": (lambda: forms.cluster_info("yaml"), "kubectl cluster-info dump"),
     "cluster-info-in-a-file": (lambda: {"a/x.json": forms.cluster_info_stdout()}, "kubectl cluster-info dump"),
+    "cluster-info-of-2017": (forms.cluster_info_of_2017, "kubectl cluster-info dump"),
+    "cluster-info-of-2017-in-a-file": (
+        lambda: {"x.json": forms.cluster_info_stdout_of_2017()},
+        "kubectl cluster-info dump",
+    ),
+    "insights": (forms.insights, "Insights archive"),
     "must-gather": (forms.must_gather, "must-gather"),
     "must-gather-of-two-images": (
         lambda: forms.must_gather(forms.inspected(), forms.inspected(["shop"])),
@@ -65,8 +71,9 @@ EXPECTED = summary(Snapshot.from_objects(forms.EVERYTHING))
 
 
 def read(path: Path | str) -> tuple[Snapshot, list[Dump]]:
-    seen: list[Dump] = []
-    snapshot = load([str(path)], see=seen.append)
+    everything: list[Dump | LeftOut] = []
+    snapshot = load([str(path)], see=everything.append)
+    seen = [one for one in everything if isinstance(one, Dump)]
     assert summary(snapshot) == EXPECTED
     assert snapshot.source.formats == tuple(dict.fromkeys(dump.format for dump in seen))
     return snapshot, seen
@@ -163,6 +170,27 @@ def test_a_dump_and_what_completes_it_beside(tmp_path: Path) -> None:
     assert [dump.place for dump in seen] == [f"{tmp_path / 'd'}: must-gather.local.123"]
 
 
+@pytest.mark.parametrize("form", ["must-gather", "cluster-info", "insights", "manifests"])
+def test_files_that_are_no_manifests_beside(form: str, tmp_path: Path) -> None:
+    others = {
+        "values.yaml": b"replicas: 3\n",
+        "package.json": b'{"name": "app", "version": "1.0.0"}\n',
+        "notes.yml": b"all is lost\n",
+    }
+    if form != "manifests":
+        others["chart.yaml"] = b"name: {{ .Values.name }}\n  - {{ x }}\n"
+    made, _ = TREES[form]
+    path = forms.folder(tmp_path / "d", {**{f"dump/{name}": text for name, text in made().items()}, **others})
+    snapshot, _ = read(path)
+    assert sorted(snapshot.source.left_out) == sorted(others)
+
+
+def test_files_that_are_no_manifests_alone(tmp_path: Path) -> None:
+    path = forms.folder(tmp_path / "d", {"values.yaml": b"replicas: 3\n"})
+    with pytest.raises(InputError, match=r"values\.yaml.*no Kubernetes object"):
+        load([str(path)])
+
+
 def lacking(dumps: list[Dump]) -> dict[str, str]:
     return {lack.kind: lack.what for dump in dumps for lack in dump.lacks}
 
@@ -196,9 +224,12 @@ def test_a_cluster_info_dump_of_few_namespaces_lacks_pods(form: str, tmp_path: P
     else:
         path = tmp_path / "d"
         path.write_bytes(forms.cluster_info_stdout(namespaces=few))
-    seen: list[Dump] = []
+    seen: list[Dump | LeftOut] = []
     load([str(path)], see=seen.append)
-    assert lacking(seen)["Pod"] == "pods of namespaces that were not dumped (--all-namespaces dumps them)"
+    assert (
+        lacking([one for one in seen if isinstance(one, Dump)])["Pod"]
+        == "pods of namespaces that were not dumped (--all-namespaces dumps them)"
+    )
 
 
 def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A tool's layout, as it was found somewhere in a folder or an archive."""
+"""A tool's form, as it was found somewhere in a folder or an archive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kschedx.sources import compressed
 from kschedx.sources.dumps import Lack
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class Form(Struct, frozen=True, kw_only=True):
     """One dump among the files of a tree."""
 
     format: str
