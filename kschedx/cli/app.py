@@ -15,6 +15,7 @@ from kschedx.cli import (
     diff_profiles,
     doctor,
     drain,
+    fit,
     fleet,
     integrations,
     kubectl,
@@ -44,6 +45,7 @@ app = typer.Typer(
 for _name, _module, _command in (
     ("why", why, why.why),
     ("drain", drain, drain.drain),
+    ("fit", fit, fit.fit),
     ("simulate", simulate, simulate.simulate),
     ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
     ("snapshot", snapshot, snapshot.snapshot),

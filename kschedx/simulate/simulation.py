@@ -245,9 +245,10 @@ class Simulator:
         profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
         self.run = Run(setup.scheduler_on(changed.snapshot), profile)
         known = setup.scheduler_names
+        self.pick = pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed)
         self.queue = Queue(
             self.run,
-            pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed),
+            self.pick,
             recreate=options.recreate,
             known=lambda name: profile is not None or name in known,
         )

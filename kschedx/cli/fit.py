@@ -1,0 +1,104 @@
+"""`kschedx fit`: how many more of it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import completion, connection
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import DECIDES, Part, Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.api.types import Pod
+    from kschedx.explain.setup import Setup
+    from kschedx.simulate.fit import Fit
+    from kschedx.snapshot.snapshot import Snapshot
+
+HELP = """How many more of a pod fit, where, and what stops the next one.
+
+TARGET is what `kschedx why` takes: a workload (deploy/web), a pod, or a manifest. Its pods are placed one after the
+other, each in the cluster that those before it left; nobody is evicted for them. With --replicas, whether so many more
+fit, and if not, how many nodes like which one are missing.
+
+\b
+Examples:
+  kschedx fit deploy/web -n shop
+  kschedx fit gpu-job.yaml --replicas 8
+  kschedx fit deploy/web --add-nodes 2=node-1
+
+Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 kschedx cannot decide.
+"""
+SUMMARY = "How many more of a pod fit."
+
+
+@asks(*DECIDES, Part.CHANGES)
+def fit(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
+    replicas: Annotated[
+        int | None, typer.Option(min=1, max=10_000, metavar="N", help="Whether so many more fit.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows every node; json and yaml the whole document; name the nodes with their numbers.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.simulate.applying import applied
+    from kschedx.simulate.fit import fit as fitted
+
+    reached = question.read_to_decide()
+    setup = question.setup(reached.snapshot)
+    namespace = question.namespace or reached.namespace
+    changed = applied(reached.snapshot, setup, question.changes, namespace)
+    snapshot, pod, manifest = _target(question, changed.snapshot, setup, target, namespace)
+    connection.tell_missing(snapshot)
+    found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
+    write(_report(found), output)
+    return ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE
+
+
+def _target(
+    question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
+) -> tuple[Snapshot, Pod, Mapping[str, object] | None]:
+    """The cluster with what the target needs, the pod, and the workload that makes it where it is known."""
+    from kschedx.api.types import Pod
+    from kschedx.cli.manifests import Manifests
+    from kschedx.cli.target import find_target, is_file
+    from kschedx.errors import InputError
+
+    if is_file(target):
+        manifests = Manifests.read([target])
+        manifests.placed(question.namespace, namespace)
+        before, snapshot = snapshot, manifests.applied(snapshot)
+        pods = manifests.pods(before, snapshot)
+        if len(pods) != 1:
+            raise InputError(f"{target} makes {len(pods)} kinds of pods, one is expected", hint="-f applies the others")
+        subject = pods[0].admitted(snapshot, setup)
+        return subject.snapshot, subject.pod, pods[0].workload
+    found = find_target(snapshot, target, question.namespace, default_namespace=namespace)
+    if isinstance(found, Pod):
+        return snapshot, found, None
+    subject = found.admitted(snapshot, setup)
+    return subject.snapshot, subject.pod, found.workload
+
+
+def _report(found: Fit) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.fit import print_fit
+
+        print_fit(found, wide=wide)
+
+    return Report(
+        screen=screen,
+        document=found.to_dict,
+        names=lambda: [f"node/{name} {number}" for name, number in found.nodes.items()],
+    )

@@ -1,0 +1,66 @@
+"""The screen of `kschedx fit`."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from kschedx.render import terminal
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph
+from kschedx.render.units import count
+from kschedx.simulate.fit import Fit
+
+SHOWN = 8
+
+
+def print_fit(found: Fit, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(fit_lines(found, width=out.width, wide=wide), out)
+
+
+def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
+    """The number, where they go, what stops the next one, and what would let more fit."""
+    mark, style = ("✓ ", GOOD) if found.is_enough else ("✗ ", BAD)
+    lines = paragraph(_headline(found), width, first=mark, style=style)
+    if found.nodes:
+        lines += [BLANK, *_places(found, width, wide=wide)]
+    if found.stopped is not None:
+        stopped = found.stopped
+        lines += [BLANK, *paragraph("the next one does not fit" if found.count else "why", width, style=BOLD)]
+        lines += paragraph(stopped.message or "it cannot be scheduled", width, first="  ")
+        lines += [
+            line(("  fix       ", DIM), cut(f"{fix.title} ({fix.certainty.value})", width - 12))
+            for fix in stopped.fixes[:2]
+        ]
+    if found.missing:
+        lines += [BLANK, *paragraph("what would be enough, any one of these", width, style=BOLD)]
+        for one in found.missing:
+            lines += paragraph(f"{count(one.nodes, 'more node')} like {one.like}", width, first="  ")
+    elif found.wanted is not None and not found.is_enough:
+        lines += [BLANK, *paragraph("more nodes like those that are there would not do", width)]
+    return lines
+
+
+def _headline(found: Fit) -> str:
+    name, number = found.title, found.count
+    if found.wanted is not None:
+        if found.is_enough:
+            return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"
+        return f"{name}: {found.wanted:,} more do not fit, {number:,} do" if number else f"{name}: none more fits"
+    if not number:
+        return f"{name}: none more fits"
+    at_least = "at least " if found.is_bounded else ""
+    return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
+
+
+def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
+    shown = list(found.nodes.items()) if wide else list(found.nodes.items())[:SHOWN]
+    rows = [["node", "more", "cpu", "memory", "pods"]]
+    for name, number in shown:
+        before, after = found.before[name], found.after[name]
+        shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
+        rows.append([cut(name, max(width - 45, 20)), f"{number:,}", *shares])
+    lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True)
+    left = len(found.nodes) - len(shown)
+    if left:
+        lines.append(line((f"  {count(left, 'more node')}: -o wide shows all", DIM)))
+    return lines

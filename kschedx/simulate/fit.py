@@ -1,0 +1,185 @@
+"""How many more pods of a kind fit, one after the other, and how many nodes are missing for more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.answer.explanation import Explanation
+from kschedx.api.types import Node, Pod
+from kschedx.explain.missing import require_for_decision
+from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
+from kschedx.simulate import workloads
+from kschedx.simulate.applying import Changed, like_pod
+from kschedx.simulate.nodes import another_like
+from kschedx.simulate.simulation import Options, Simulator
+from kschedx.simulate.usage import Usage
+from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.snapshot import Snapshot
+
+Json = dict[str, object]
+
+MOST = 5_000
+"""Pods that are tried where nobody says how many; more is told as that."""
+SHAPES = 4
+"""Kinds of nodes that are tried where some are missing."""
+
+
+class Missing(Struct, frozen=True, kw_only=True):
+    """Nodes that would make the wanted number fit."""
+
+    like: str
+    """A node of that kind that is there."""
+    nodes: int
+
+
+class Fit(Struct, frozen=True, kw_only=True):
+    """How many more fit."""
+
+    pod: Pod
+    """One of them, as the API server would store it."""
+    title: str
+    setup: Setup
+    snapshot: Snapshot
+    nodes: Mapping[str, int]
+    """Nodes to how many of them go there."""
+    wanted: int | None
+    stopped: Explanation | None
+    """Why the next one does not fit; None where that was not asked for."""
+    missing: tuple[Missing, ...]
+    """What would make the wanted number fit, the fewest nodes first."""
+    before: Usage
+    after: Usage
+
+    @property
+    def count(self) -> int:
+        return sum(self.nodes.values())
+
+    @property
+    def is_enough(self) -> bool:
+        return self.count >= (1 if self.wanted is None else self.wanted)
+
+    @property
+    def is_bounded(self) -> bool:
+        """No more were tried, so that there may be room for more."""
+        return self.stopped is None
+
+    def to_dict(self) -> Json:
+        return {
+            "apiVersion": "kschedx/v1",
+            "kind": "Fit",
+            "kubernetesVersion": self.setup.release.version,
+            "pod": {"namespace": self.pod.metadata.namespace, "name": self.pod.metadata.name, "of": self.title},
+            "fits": self.count,
+            "wanted": self.wanted,
+            "nodes": dict(self.nodes),
+            "message": "" if self.stopped is None else self.stopped.message,
+            "missing": [{"like": one.like, "nodes": one.nodes} for one in self.missing],
+        }
+
+
+def fit(
+    snapshot: Snapshot,
+    setup: Setup,
+    pod: Pod,
+    *,
+    manifest: Mapping[str, object] | None = None,
+    title: str = "",
+    wanted: int | None = None,
+    options: Options | None = None,
+) -> Fit:
+    """Place pods like this one until the next finds no node, or `wanted` are there. Nobody is evicted for them.
+
+    `manifest` is the StatefulSet that makes them, whose pods each have claims of their own.
+    """
+    most = MOST if wanted is None else wanted
+    if manifest is not None and manifest.get("kind") == "StatefulSet":
+        taken = [name.partition("/")[2] for name in snapshot.pods.rows]
+        most = min(most, MOST // 10) if wanted is None else most
+        snapshot, made = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
+    else:
+        made = like_pod(snapshot, replace(pod, spec=replace(pod.spec, node_name="")), most + 1)
+    first = len(snapshot.pods)
+    world = with_pods(snapshot, made)
+    simulator = Simulator(Changed(snapshot=world), setup, options or Options())
+    before = Usage(simulator.run.scheduler.nodes)
+    rows = list(range(first, first + most))
+    placed = list(_placed(simulator, rows))
+    names = simulator.run.cluster.node_names
+    counts = Counter(names[node] for node in placed)
+    after = Usage(simulator.run.scheduler.nodes)
+    stopped: Explanation | None = None
+    if len(placed) < most:
+        stopped = _explained(simulator, setup, rows[len(placed)])
+    missing: tuple[Missing, ...] = ()
+    if wanted is not None and len(placed) < wanted:
+        missing = tuple(sorted(_missing(simulator, rows[len(placed) :]), key=lambda one: (one.nodes, one.like)))
+    return Fit(
+        pod=pod,
+        title=title or pod.key,
+        setup=setup,
+        snapshot=snapshot,
+        nodes=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        wanted=wanted,
+        stopped=stopped,
+        missing=missing,
+        before=before,
+        after=after,
+    )
+
+
+def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[int]:
+    """The nodes of these pods, until one finds none."""
+    run = simulator.run
+    for number, row in enumerate(rows):
+        if not number:
+            require_for_decision(run.cycle(row))
+        decision = run.decide(row)
+        if decision.outcome is not Outcome.SCHEDULED:
+            return
+        node = simulator.pick(decision.choice)
+        run.cluster.place(row, node)
+        yield node
+
+
+def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
+    then = simulator.run.cluster.frozen()
+    scheduler = simulator.run.scheduler.on(then)
+    pod = then.pods[row]
+    return Explanation(scheduler.schedule(pod, setup.profile_of(pod)), scheduler, setup.notes)
+
+
+def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[Missing]:
+    """For each kind of node on which such a pod fits, how many more are needed."""
+    cluster = simulator.run.cluster
+    mark = cluster.mark()
+    for template in _shapes(cluster.snapshot.cluster.nodes)[: SHAPES * 2]:
+        left = list(rows)
+        added = 0
+        while left:
+            added += 1
+            cluster.add_node(another_like(template, f"{template.name}-missing{added}"))
+            placed = list(_placed(simulator, left))
+            if not placed:
+                break
+            left = left[len(placed) :]
+        if not left:
+            yield Missing(like=template.name, nodes=added)
+        cluster.revert(mark)
+
+
+def _shapes(nodes: Sequence[Node]) -> list[Node]:
+    """A node of each kind, the most common kind first: the same size, taints, and labels but for those of one node or
+    zone."""
+    found: dict[object, list[Node]] = {}
+    for node in nodes:
+        shape = (
+            tuple(sorted(node.status.allocatable.items())),
+            tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/")),
+        )
+        found.setdefault(shape, []).append(node)
+    return [alike[0] for alike in sorted(found.values(), key=lambda alike: -len(alike))]
