@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kschedx.errors import InputError
 from kschedx.framework.duration import NANOSECONDS
 from kschedx.framework.extenders import Answer, Ask, Failure, Question, Reply
+from kschedx.framework.extenders.recording import KIND, Replay, recording_of
 
 if TYPE_CHECKING:
     from kschedx.framework.config import Extender
@@ -20,10 +21,19 @@ DEFAULT_TIMEOUT = 5.0
 
 
 def asking(extenders: str | Mapping[str, object]) -> Ask:
-    """Who answers for the extenders: themselves, for "call". Raises `InputError`."""
+    """Who answers for the extenders: themselves, for "call", or a recording. Raises `InputError`."""
+    if isinstance(extenders, Mapping):
+        return Replay([recording_of(extenders)])
     if extenders == CALL:
         return call
     raise InputError(f'extenders: found {extenders!r}, allowed are "call" and a recording')
+
+
+def replaying(path: str) -> Replay:
+    """The recordings in a file, or in a snapshot. Raises `InputError`."""
+    from kschedx.sources.extenders.recordings import read
+
+    return Replay([recording_of(manifest) for manifest in read(path, KIND)], path)
 
 
 def call(questions: tuple[Question, ...]) -> tuple[Reply, ...]:

@@ -112,11 +112,12 @@ def read_cluster(
     ignore_orphans: bool | None = None,
     namespace: str = "",
     keep: Slim | None = None,
+    whole: bool = False,
 ) -> Reached:
     """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
 
     `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` is `loading.load_live`'s,
-    `keep` that of both.
+    `keep` and `whole` those of both.
     """
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
@@ -125,26 +126,31 @@ def read_cluster(
         if connection.given:
             raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
         remembered = _REMEMBERED.get()
-        if remembered is not None and keep is None:
+        if remembered is not None and keep is None and not whole:
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
-        return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep))
+        return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
     server, source, default_namespace = connect(connection)
     progress = ReadingProgress(source)
     try:
-        found = load_live(server, source, progress.see, namespace=namespace, keep=keep)
+        found = load_live(server, source, progress.see, namespace=namespace, keep=keep, whole=whole)
         return Reached(snapshot=found, namespace=default_namespace)
     finally:
         progress.end()
 
 
 def read_cluster_to_decide(
-    paths: Sequence[str] | None, connection: Connection, *, check: bool = False, ignore_orphans: bool | None = None
+    paths: Sequence[str] | None,
+    connection: Connection,
+    *,
+    check: bool = False,
+    ignore_orphans: bool | None = None,
+    whole: bool = False,
 ) -> Reached:
     """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
     from kschedx.errors import InputError, Place
     from kschedx.explain.missing import require_nodes_and_pods
 
-    reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans)
+    reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole)
     found = reached.snapshot
     require_nodes_and_pods(found)
     if not found.cluster.nodes:

@@ -43,7 +43,7 @@ Where pods are compared, the code is about them.
 SUMMARY = "What another profile, or release, does to pods."
 
 
-@asks(Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS, Part.GATES, Part.CONNECTION)
+@asks(Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS, Part.GATES, Part.EXTENDERS, Part.CONNECTION)
 def diff_profiles(
     arguments: Annotated[
         list[str] | None,
@@ -102,7 +102,7 @@ def diff_profiles(
     named = _named(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
-    before, after = _setups(named, question.gates, reached.snapshot if reached else None)
+    before, after = _setups(named, question, reached.snapshot if reached else None)
     found = changes(before, after)
     if reached is None:
         write(_report(before, after, found, None), output)
@@ -120,7 +120,7 @@ def diff_profiles(
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="without -n, all namespaces are searched")
     connection.tell_missing(pair.snapshot)
-    summary = _compare(pair, rows, left_out, jobs)
+    summary = _compare(pair, rows, left_out, question.jobs(jobs))
     write(_report(before, after, found, summary), output)
     if summary.differences:
         return ExitCode.UNSCHEDULABLE
@@ -175,7 +175,7 @@ def _named(profiles: Sequence[str], kube_version: str | None) -> tuple[_Named, _
     return first, second
 
 
-def _setups(named: Iterable[_Named], gates: Mapping[str, bool], cluster: Snapshot | None) -> tuple[Setup, Setup]:
+def _setups(named: Iterable[_Named], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
     """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
     from kschedx.cli.named_profiles import placed
     from kschedx.explain.setup import Setup
@@ -186,7 +186,7 @@ def _setups(named: Iterable[_Named], gates: Mapping[str, bool], cluster: Snapsho
 
     def setup(one: _Named) -> Setup:
         with placed(one.name):
-            return Setup.of(one.name, one.config, resolve(one.version or own, gates))
+            return Setup.of(one.name, one.config, resolve(one.version or own, question.gates), question.ask)
 
     first, second = map(setup, named)
     return first, second
@@ -247,8 +247,8 @@ def _pods(
     return pair, (first, second)
 
 
-def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | None) -> Summary:
-    from kschedx.cli.parallel import Progress, processors, results
+def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int) -> Summary:
+    from kschedx.cli.parallel import Progress, results
     from kschedx.errors import UndecidableError
     from kschedx.explain.difference import Difference, Summary
 
@@ -264,7 +264,7 @@ def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int | 
     progress = Progress(len(rows), "pods")
     differences: list[Difference] = []
     undecided: dict[str, str] = {}
-    for row, answer in zip(rows, results(compare, rows, jobs or processors()), strict=True):
+    for row, answer in zip(rows, results(compare, rows, jobs), strict=True):
         progress.advance()
         if isinstance(answer, str):
             undecided[pods.key(row)] = answer

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
+    from kschedx.framework.extenders import Ask
     from kschedx.simulate.changes import Change
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -44,6 +45,7 @@ class Part(Enum):
     GATES = auto()
     ADMISSION = auto()
     AUTOSCALER = auto()
+    EXTENDERS = auto()
     CONNECTION = auto()
     CHANGES = auto()
 
@@ -154,6 +156,16 @@ _NODE_GROUPS = Annotated[
         "of groups with templates, ASG tags and nodes.",
     ),
 ]
+_EXTENDERS = Annotated[
+    str | None,
+    typer.Option(
+        "--extenders",
+        metavar="call|record=FILE|FILE",
+        help="The HTTP extenders of the configuration: call asks them from this machine about filter, prioritize and "
+        "preempt, never bind; record=FILE keeps their answers too; FILE, which may be a snapshot, answers for them.  "
+        "[default: nobody is asked]",
+    ),
+]
 
 
 def _change(*names: str, metavar: str, text: str) -> object:
@@ -195,6 +207,7 @@ _OPTIONS: Mapping[Part, Mapping[str, object]] = {
         "autoscaler_flag": _AUTOSCALER_FLAG,
         "node_groups": _NODE_GROUPS,
     },
+    Part.EXTENDERS: {"extenders": _EXTENDERS},
     Part.CONNECTION: CONNECTION_OPTIONS,
     Part.CHANGES: _CHANGES,
 }
@@ -209,6 +222,7 @@ _TITLES = {
     Part.GATES: "Scheduler",
     Part.ADMISSION: "Scheduler",
     Part.AUTOSCALER: "Autoscaler",
+    Part.EXTENDERS: "Scheduler",
     Part.CONNECTION: "Connection, as kubectl's",
     Part.CHANGES: "What if: changes to try first, in the order given; each can be repeated",
 }
@@ -217,6 +231,7 @@ TITLE_OF = {name: _TITLES[part] for part, options in _OPTIONS.items() for name i
 
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
+RECORD = "record="
 DECIDES = tuple(part for part in Part if part is not Part.CHANGES)
 """What a command takes that says where pods go."""
 
@@ -239,6 +254,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     node_groups: str | None = None
     what_if: Sequence[tuple[str, str]] = ()
     """Changes as typed, in their order: the name of the option, and its value."""
+    extenders: str | None = None
 
     @property
     def names_cluster(self) -> bool:
@@ -288,14 +304,52 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         return typed_changes(self.what_if)
 
-    def read(self, *, keep: Slim | None = None, namespace: str = "") -> Reached:
+    @cached_property
+    def ask(self) -> Ask | None:
+        """Who answers for the configuration's extenders, as --extenders says; None for nobody. Raises `InputError`."""
+        if self.extenders is None:
+            return None
+        from kschedx.asking import CALL, call, replaying
+        from kschedx.framework.extenders.recording import Recorder
+
+        if self.extenders == CALL:
+            return call
+        return Recorder(call) if self.recorded_in is not None else replaying(self.extenders)
+
+    @property
+    def recorded_in(self) -> str | None:
+        """The file that keeps what the extenders say."""
+        return self.extenders.removeprefix(RECORD) if self.extenders and self.extenders.startswith(RECORD) else None
+
+    @property
+    def calls(self) -> bool:
+        """Extenders are asked themselves, which takes whole objects."""
+        return self.extenders == "call" or self.recorded_in is not None
+
+    def jobs(self, wanted: int | None = None) -> int:
+        """How many processes may work on many pods; one where all of them have to be remembered."""
+        from kschedx.cli.parallel import processors
+
+        return 1 if self.recorded_in is not None else wanted or processors()
+
+    def keep_recording(self) -> None:
+        """Write what the extenders said to the file that was asked for. Raises `InputError`."""
+        from msgspec import json
+
+        from kschedx.framework.extenders.recording import Recorder
+        from kschedx.sources.output import write
+
+        if self.recorded_in is not None and isinstance(self.ask, Recorder):
+            write(self.recorded_in, [json.format(json.encode(self.ask.recording)), b"\n"], mode=0o600)
+
+    def read(self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False) -> Reached:
         """What --snapshot names, or the live cluster. Raises `InputError`.
 
-        `keep` and `namespace` are `loading.load_live`'s.
+        `keep`, `namespace` and `whole` are `loading.load_live`'s.
         """
         from kschedx.cli import connection
 
-        return connection.read_cluster(self.snapshot, self.where, namespace=namespace, keep=keep)
+        return connection.read_cluster(self.snapshot, self.where, namespace=namespace, keep=keep, whole=whole)
 
     def read_to_decide(self) -> Reached:
         """As `read`, with nodes to put pods on; wrong options are told before anything is read.
@@ -304,9 +358,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """
         from kschedx.cli import connection
 
-        _ = self.gates, self.configuration, self.changes
+        _ = self.gates, self.configuration, self.changes, self.ask
         return connection.read_cluster_to_decide(
-            self.snapshot, self.where, check=True, ignore_orphans=self.ignore_orphans
+            self.snapshot, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=self.calls
         )
 
     def setup(self, snapshot: Snapshot) -> Setup:
@@ -322,6 +376,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
                 feature_gates=self.gates,
                 admission_plugins=self.admission_plugins,
                 without_unknown_plugins=self.without_unknown_plugins,
+                ask=self.ask,
             )
 
     @contextmanager
@@ -346,7 +401,11 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
             what_if = _in_order({name: typed.pop(name) for name in _CHANGES if name in typed})
             of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
-            return command(**values, question=Question(where=Connection(**of_connection), what_if=what_if, **typed))
+            question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
+            try:
+                return command(**values, question=question)
+            finally:
+                question.keep_recording()
 
         signature = inspect.signature(command, eval_str=True)
         own = [parameter for name, parameter in signature.parameters.items() if name != "question"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,12 +16,14 @@ from kschedx.cli.question import READS, Question, asks
 
 if TYPE_CHECKING:
     from kschedx.api.snapshot_header import SnapshotHeader
-    from kschedx.snapshot.snapshot import Source
+    from kschedx.snapshot.snapshot import Snapshot, Source
 
 HELP = """Write what scheduling reads of a cluster to a file: to keep it, to ask about it again, to send it to somebody.
 
 It holds no environment, no commands, no Secret, no ConfigMap, and of annotations only those that scheduling reads.
 Every command answers from it as from the cluster itself: kschedx why pod/NAME --snapshot FILE.
+
+With --extenders record, what the HTTP extenders of a configuration say of the pods that wait is in it too.
 
 With --anonymize, names, labels and images are replaced; every decision stays the same.
 
@@ -68,6 +72,22 @@ def snapshot(
             help="With --anonymize: what was replaced by what, as JSON, for you alone.",
         ),
     ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="With --extenders record: the KubeSchedulerConfiguration that has the extenders.",
+            autocompletion=completion.profiles,
+        ),
+    ] = None,
+    extenders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="record",
+            help="`record`: ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
+            "their answers in the file too. `kschedx why --extenders FILE` answers from them.",
+        ),
+    ] = None,
     *,
     question: Question,
 ) -> int:
@@ -86,9 +106,10 @@ def snapshot(
         raise InputError(f'-o: found "{output}", allowed are names in .json or .yaml, with .gz or .zst after it, and -')
     if anonymize_map and not anonymize:
         raise InputError("--anonymize-map needs --anonymize")
+    _check_extenders(extenders, config, anonymize=anonymize)
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
-    found = question.read(namespace=namespace or "", keep=keep).snapshot
+    found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None).snapshot
     source = found.source
     if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
         known = [*found.namespaces, *found.pods.namespaces.values]
@@ -111,6 +132,8 @@ def snapshot(
         others -= keep.count() - len(kept)
         if anonymize_map:
             write(anonymize_map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
+    if extenders is not None:
+        objects = chain(objects, [_answers(found, config or "")])
     is_json = output == STDOUT or name.endswith(".json")
     write(output, _json(header, objects) if is_json else _yaml(header, objects))
     if output != STDOUT:
@@ -120,6 +143,40 @@ def snapshot(
         counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
     return ExitCode.SCHEDULABLE
+
+
+def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bool) -> None:
+    """Raises `InputError` for what does not go together."""
+    from kschedx.errors import InputError
+
+    if extenders not in (None, "record"):
+        raise InputError(f'--extenders: found "{extenders}", allowed is "record"')
+    if (extenders is None) != (config is None):
+        raise InputError("--extenders record and --config go together: the configuration says whom to ask")
+    if extenders is not None and anonymize:
+        raise InputError(
+            "--extenders record does not go with --anonymize: what extenders say is theirs, and may be names"
+        )
+
+
+def _answers(snapshot: Snapshot, config: str) -> bytes:
+    """What the extenders of a configuration say of every pod that waits, as an object of the file."""
+    from msgspec import json
+
+    from kschedx.asking import call
+    from kschedx.cli import named_profiles
+    from kschedx.errors import ConfigError, UndecidableError
+    from kschedx.explain.setup import Setup
+    from kschedx.framework.extenders.recording import Recorder
+
+    recorder = Recorder(call)
+    with named_profiles.placed(config):
+        setup = Setup.for_cluster(snapshot, config=named_profiles.configuration(config), ask=recorder)
+    for row in snapshot.pods.pending:
+        pod = snapshot.pods[row]
+        with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or one that nobody can decide
+            setup.scheduler_on(snapshot).schedule(pod, setup.profile_of(pod))
+    return json.encode(recorder.recording)
 
 
 def _json(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:

@@ -360,6 +360,6 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup),
         )
 
-    asked = Asked([item(row) for row in rows])
+    asked = Asked([item(row) for row in rows], jobs=question.jobs())
     write(asked.report(), wanted.output)
     return asked.exit_code

@@ -38,7 +38,9 @@ class Item(Struct, frozen=True, kw_only=True):
 class Asked:
     """The pods that were asked for, explained with the same settings."""
 
-    def __init__(self, items: Sequence[Item], *, competing: bool = False) -> None:
+    def __init__(self, items: Sequence[Item], *, jobs: int | None = None, competing: bool = False) -> None:
+        """`jobs` is how many processes may share the work; by default all that there are."""
+        self._jobs = jobs
         self._items = items
         self._competing = competing
         """They are new, and would take room from each other."""
@@ -80,7 +82,7 @@ class Asked:
         progress = Progress(len(self._items), "pods")
         found = [self.answer(0)]  # what all pods share is worked out once, before processes are forked
         try:
-            for one in results(self.answer, range(1, len(self._items)), processors()):
+            for one in results(self.answer, range(1, len(self._items)), self._jobs or processors()):
                 progress.advance()
                 found.append(one)
         finally:

@@ -38,9 +38,9 @@ class Setup(Struct, frozen=True, kw_only=True):
     """How the release was found out."""
 
     @classmethod
-    def of(cls, name: str, config: Mapping[str, object] | None, release: Release) -> Setup:
+    def of(cls, name: str, config: Mapping[str, object] | None, release: Release, ask: Ask | None = None) -> Setup:
         """To be compared with another, on any cluster. Raises `ConfigError` for what kube-scheduler would refuse."""
-        return cls(name=name, scheduler=scheduler_of(config, release))
+        return cls(name=name, scheduler=scheduler_of(config, release, ask=ask))
 
     @classmethod
     def for_cluster(

@@ -8,11 +8,13 @@ import numpy as np
 
 from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
+from kschedx.errors import UndecidableError
 from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.difference import Difference, compare
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.explain.story import Story
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -54,7 +56,13 @@ class Pair:
         return _story(self.before, before, alone), _story(self.after, after, later_alone)
 
     def difference(self, pod: Pod) -> Difference | None:
-        return compare(*self.stories(pod))
+        """What the pod's two stories differ in. Raises `UndecidableError`, also where somebody who was not asked could
+        reject it."""
+        stories = self.stories(pod)
+        for setup, story in zip((self.before, self.after), stories, strict=True):
+            if story.outcome is Outcome.UNDECIDED:
+                raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not all who decide were asked")
+        return compare(*stories)
 
     @cached_property
     def _schedulers(self) -> tuple[Scheduler, Scheduler]:

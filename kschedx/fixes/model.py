@@ -10,6 +10,9 @@ from msgspec import Struct
 from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import Step
 
+EXTENDER = "the extender"
+"""No trial asks one."""
+
 
 class Certainty(StrEnum):
     VERIFIED = "verified"
@@ -29,3 +32,5 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The nodes on which the pod then passes every filter."""
     remaining: Mapping[str, int]
     """Of a partial fix: plugin to the number of nodes that it still rejects, the first to do so or not."""
+    deciding: tuple[str, ...] = ()
+    """Who could still reject those nodes: plugins that kschedx does not have, or `EXTENDER`."""

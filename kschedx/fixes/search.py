@@ -12,7 +12,7 @@ from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.making import Ground, all_made, made
-from kschedx.fixes.model import Certainty, Fix
+from kschedx.fixes.model import EXTENDER, Certainty, Fix
 from kschedx.fixes.new_node import nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import remedies
@@ -20,7 +20,7 @@ from kschedx.fixes.situation import Place, Situation, tried
 from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.framework.unheard import Stake, open_stake
+from kschedx.framework.unheard import Kind, Stake
 
 MOST_PLACES = 16
 """Groups of nodes in which a fix is looked for, the nearest first."""
@@ -252,11 +252,20 @@ def _partial(situations: Sequence[Situation], start: Situation, cycle: Cycle) ->
 
 
 def _fix(situation: Situation, cycle: Cycle) -> Fix:
-    is_open = open_stake(cycle.unheard) is Stake.FIT or cycle.is_extended
+    deciding = _deciding(cycle) if situation.feasible else ()
     return Fix(
         steps=situation.proposal.steps,
-        certainty=Certainty.VERIFIED if situation.feasible and not is_open else Certainty.PARTIAL,
+        certainty=Certainty.VERIFIED if situation.feasible and not deciding else Certainty.PARTIAL,
         changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
         feasible_nodes=situation.feasible,
         remaining={} if situation.feasible else situation.remaining,
+        deciding=deciding,
     )
+
+
+def _deciding(cycle: Cycle) -> tuple[str, ...]:
+    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried."""
+    if cycle.is_extended:
+        return (EXTENDER,)
+    deciding = (one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
+    return tuple(dict.fromkeys(EXTENDER if one.kind is Kind.EXTENDER else one.name for one in deciding))

@@ -41,6 +41,12 @@ class Story:
         return path if (ROOT / path).exists() else None
 
     @property
+    def extenders(self) -> Path | None:
+        """What the configuration's extenders said."""
+        path = self.folder / "extenders.json"
+        return path if (ROOT / path).exists() else None
+
+    @property
     def manifest(self) -> dict[str, Any]:
         """The pod, or the workload that makes it."""
         return _yaml(self.pod)
@@ -53,7 +59,8 @@ class Story:
     def arguments(self) -> tuple[str, ...]:
         """What follows `kschedx` on the command line."""
         config = () if self.config is None else ("--config", str(self.config))
-        return ("why", str(self.pod), "--snapshot", str(self.cluster), *config)
+        extenders = () if self.extenders is None else ("--extenders", str(self.extenders))
+        return ("why", str(self.pod), "--snapshot", str(self.cluster), *config, *extenders)
 
     @property
     def first_node(self) -> str:

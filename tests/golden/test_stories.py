@@ -115,7 +115,8 @@ def test_all_outputs_agree(story: Story) -> None:
 def test_the_command_prints_the_librarys_document(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     snapshot = library.load(str(story.cluster))
-    explanation = library.explain(snapshot, story.manifest, config=story.configuration)
+    extenders = None if story.extenders is None else json.loads((ROOT / story.extenders).read_text(encoding="utf-8"))
+    explanation = library.explain(snapshot, story.manifest, config=story.configuration, extenders=extenders)
     assert json.loads(tell(story, "-o", "json").out) == json.loads(json.dumps(explanation.to_dict()))
 
 

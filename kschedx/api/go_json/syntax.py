@@ -38,7 +38,9 @@ def _one_for_each_byte(error: UnicodeError) -> tuple[str, int]:
     return "\ufffd" * (error.end - error.start), error.end
 
 
-codecs.register_error("kschedx.go", _one_for_each_byte)
+ONE_FOR_EACH_BYTE = "kschedx.go"
+"""How bytes that are no UTF-8 are decoded: each is U+FFFD, as it is for Go."""
+codecs.register_error(ONE_FOR_EACH_BYTE, _one_for_each_byte)
 
 
 def _constant(text: str) -> NoReturn:
@@ -54,7 +56,7 @@ def first_value(text: bytes, ended: str = "EOF") -> Parsed:
 
     Raises `GoJSONError`.
     """
-    written = text.decode("utf-8", "kschedx.go")
+    written = text.decode("utf-8", ONE_FOR_EACH_BYTE)
     start = _SPACE.match(written)
     assert start is not None
     try:

@@ -82,6 +82,8 @@ class Run:
         scheduler = self.scheduler
         if not isinstance(scheduler, FrameworkScheduler) or not is_a_kind(pods.specs[row]):
             return None
+        if scheduler.config.extenders:
+            return None  # they are asked, or missed, pod by pod
         columns = (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)
         key = tuple(int(column.codes[row]) for column in columns)
         kind = self._kinds.pop(key, None)

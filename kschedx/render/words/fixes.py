@@ -19,6 +19,8 @@ SHOWN_LABELS = 4
 def title(fix: Fix) -> str:
     """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
     text = ", ".join(map(step_text, fix.steps))
+    if fix.deciding:
+        return f"{text}, then {' and '.join(fix.deciding)} decides"
     if not fix.remaining:
         return text
     left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())

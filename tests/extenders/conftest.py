@@ -1,0 +1,57 @@
+"""An extender on the loopback."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+Json = dict[str, Any]
+
+
+@dataclass
+class GpuShare:
+    """Refuses the nodes in `refused` with their words, and prefers those in `preferred`."""
+
+    url: str = ""
+    refused: dict[str, str] = field(default_factory=dict)
+    preferred: dict[str, int] = field(default_factory=dict)
+    asked: list[tuple[str, Json]] = field(default_factory=list)
+
+    def answer(self, path: str, asked: Json) -> object:
+        self.asked.append((path, asked))
+        if path.endswith("/filter"):
+            names = asked["NodeNames"]
+            failed = {name: self.refused[name] for name in names if name in self.refused}
+            return {"NodeNames": [name for name in names if name not in failed], "FailedNodes": failed}
+        return [{"Host": name, "Score": score} for name, score in self.preferred.items()]
+
+
+@pytest.fixture
+def gpu_share() -> Iterator[GpuShare]:
+    extender = GpuShare()
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.dumps(extender.answer(self.path, asked)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    extender.url = f"http://127.0.0.1:{server.server_port}/gpu"
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield extender
+    server.shutdown()
+    server.server_close()
