@@ -81,6 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # Who may import a third party's package at all. Findings hold plain values, so numpy ends below them.
 ONLY_IN = {
     "typer": {"cli"},
+    "textual": {"cli"},
     "rich": {"cli", "render"},
     "numpy": {
         "snapshot",

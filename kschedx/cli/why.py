@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -64,6 +65,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     output: Format | None = None
     dry_run: str | None = None
     watch: bool = False
+    interactive: bool = False
 
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
@@ -91,6 +93,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
             other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
             raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
+        if self.interactive and (self.is_many or self.output or self.watch or not sys.stdout.isatty()):
+            others = {"many pods": self.is_many, f"-o {self.output}": self.output, "--watch": self.watch}
+            other = next((name for name, given in others.items() if given), "a standard output that is no terminal")
+            raise InputError(f"--interactive is about one pod, in a terminal, and does not go with {other}")
         if self.is_many == bool(self.names or self.files):
             raise InputError("name a TARGET or a file with -f, or ask for many with --all-pending or -l")
         if "-" in question.snapshot and "-" in self.files:
@@ -150,6 +156,10 @@ def why(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Print what changes, until the pod has a node or is gone.")
     ] = False,
+    interactive: Annotated[
+        bool,
+        typer.Option("--interactive", "-i", help="Walk through one pod's answer. Needs the extra interactive."),
+    ] = False,
     interval: Annotated[
         int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two looks at the cluster.")
     ] = 10,
@@ -172,6 +182,7 @@ def why(
         output=output,
         dry_run=dry_run,
         watch=watch,
+        interactive=interactive,
     )
     wanted.check(question)
     manifests = Manifests.read(files) if files else None
@@ -202,6 +213,7 @@ def _one(
     """One pod's story, and what becomes of it where it is watched."""
     from kschedx.answer.run import explain
     from kschedx.api.types import Pod
+    from kschedx.cli.extras import needs
     from kschedx.cli.target import node_names
     from kschedx.errors import ConfigError, InputError
 
@@ -216,6 +228,11 @@ def _one(
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
         raise found.document.fault(error, below=found.template) from None
+    if wanted.interactive:
+        with needs("interactive"):
+            from kschedx.cli.interactive import Why
+        Why(explanation).run()
+        return exit_code_of(explanation.outcome)
     write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)

@@ -1,0 +1,84 @@
+"""`kschedx why -i`, by textual's own pilot."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+import yaml
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static, TabbedContent
+
+import kschedx as library
+from kschedx.cli.interactive import Why
+from tests.command import ROOT, kschedx
+
+
+def walked(name: str, walk: Callable[[Why, Pilot[None]], Awaitable[None]]) -> None:
+    """A walk through a fixture's answer."""
+    folder = ROOT / "fixtures" / name
+    cluster = next(path for path in (folder / "cluster", folder / "cluster.yaml") if path.exists())
+    manifest = yaml.safe_load((folder / "pod.yaml").read_text())
+
+    async def run() -> None:
+        app = Why(library.explain(library.load(str(cluster)), manifest))
+        async with app.run_test(size=(140, 40)) as pilot:
+            await pilot.pause()
+            await walk(app, pilot)
+
+    anyio.run(run)
+
+
+def names(app: Why) -> list[str]:
+    table = app.query_one(DataTable)
+    return [str(key.value) for key in table.rows]
+
+
+def shown(app: Why, selector: str) -> str:
+    return str(app.query_one(selector, Static).render())
+
+
+def test_every_node_is_there_and_a_row_tells_its_story() -> None:
+    async def walk(app: Why, pilot: Pilot[None]) -> None:
+        assert len(names(app)) == 6
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert app.query_one(TabbedContent).active == "node"
+        assert names(app)[1] in shown(app, "#story")
+
+    walked("zone-full", walk)
+
+
+def test_typing_filters_by_name_plugin_or_reason() -> None:
+    async def walk(app: Why, pilot: Pilot[None]) -> None:
+        await pilot.press("slash", *"nodeaffinity")
+        await pilot.pause()
+        assert len(names(app)) == 4
+        await pilot.press("enter", "f")
+        await pilot.pause()
+        assert app.query_one(TabbedContent).active == "fixes"
+
+    walked("zone-full", walk)
+
+
+def test_nodes_that_fit_come_first_with_their_totals() -> None:
+    async def walk(app: Why, pilot: Pilot[None]) -> None:
+        assert names(app)[-1] == "lab-cp-01"
+        assert str(app.query_one(DataTable).get_cell("lab-worker-01", "total")) == "458"
+
+    walked("tie", walk)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("fixtures/tie/pod.yaml",), "a standard output that is no terminal"),
+        (("--all-pending",), "many pods"),
+        (("fixtures/tie/pod.yaml", "-o", "json"), "-o json"),
+    ],
+)
+def test_it_is_about_one_pod_in_a_terminal(arguments: tuple[str, ...], told: str) -> None:
+    ran = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
+    assert ran.code == 2
+    assert ran.err == f"error: --interactive is about one pod, in a terminal, and does not go with {told}\n"
