@@ -191,7 +191,7 @@ _ROWS = (
         record=devices.DeviceTaintRule, read_by=_CLAIMED, leaves="which devices are tainted",
     ),
     Kind(
-        name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha2"),
+        name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
         is_optional=True, record=types.PodGroup, read_by=("GangScheduling",),
         leaves="the pod group that the pod waits for",
     ),

@@ -495,7 +495,7 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):
-    """scheduling.k8s.io/v1alpha2, behind the gate GenericWorkload."""
+    """scheduling.k8s.io/v1alpha2, in 1.37 v1beta1 and v1alpha3, behind the gate GenericWorkload."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()

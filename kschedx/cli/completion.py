@@ -101,9 +101,9 @@ def profiles(incomplete: str) -> list[str]:
 
 def releases(incomplete: str) -> list[str]:
     """Kubernetes releases that can be emulated."""
-    from kschedx.releases import VERSIONS
+    from kschedx.releases import EMULATED
 
-    return [version for version in VERSIONS if version.startswith(incomplete)]
+    return [version for version in EMULATED if version.startswith(incomplete)]
 
 
 def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:

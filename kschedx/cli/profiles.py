@@ -78,7 +78,7 @@ def show(
     def screen(_: bool) -> None:
         from kschedx.render.profile_screen import print_profile
 
-        print_profile(name, release.version, scheduler, found)
+        print_profile(name, release.title, scheduler, found)
 
     def document() -> dict[str, object]:
         head = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name, "kubernetesVersion": release.version}
@@ -132,5 +132,5 @@ def check(
         Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to take a score out, disable the plugin")
         for path in zero_weights
     )
-    print_advice(file, release.version, (*zeros, *found))
+    print_advice(file, release.title, (*zeros, *found))
     return ExitCode.SCHEDULABLE

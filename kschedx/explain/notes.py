@@ -132,6 +132,12 @@ def _some(names: Sequence[str]) -> str:
 
 def _notes(cycle: Cycle) -> list[Note]:
     found: list[Note] = [*_unknown_plugins(cycle)]
+    if not cycle.release.is_measured:
+        text = (
+            f"kschedx was not measured against kube-scheduler {cycle.release.version}: its gates are as published, the "
+            "rest is as in the release before"
+        )
+        found.append(Note(id="not-measured", text=text))
     theirs = recorded(cycle.snapshot, cycle.pod)
     if theirs is not None:
         found.append(

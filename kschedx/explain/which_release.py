@@ -8,7 +8,7 @@ from collections import Counter
 from msgspec import Struct
 
 from kschedx.errors import ConfigError
-from kschedx.releases import VERSIONS, resolve
+from kschedx.releases import EMULATED, VERSIONS, resolve
 from kschedx.snapshot.snapshot import Snapshot
 
 NOTE = "release"
@@ -33,10 +33,12 @@ class _Told(Struct, frozen=True, kw_only=True):
 
     @property
     def emulated(self) -> str | None:
-        """The release itself, the oldest one for those before it; None for the newest."""
+        """The release itself, else the nearest: the oldest one, or the newest; None for what is no release."""
         if self.is_known:
             return self.version
-        return VERSIONS[-1] if _minor(self.version) < _minor(VERSIONS[-1]) else None
+        if _minor(self.version) < _minor(VERSIONS[-1]):
+            return VERSIONS[-1]
+        return EMULATED[0] if _minor(self.version) > _minor(EMULATED[0]) else None
 
 
 def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
@@ -53,9 +55,10 @@ def release_note(snapshot: Snapshot, asked: str | None) -> tuple[str, dict[str, 
     if told is None:
         return None
     facts: dict[str, object] = {told.fact: told.version}
-    release = resolve(told.emulated).version
+    found = resolve(told.emulated)
+    release = found.title if found.is_measured else f"{found.title},"
     if told.is_known:
-        if told.fact == "kubeletVersion" and release == VERSIONS[0]:
+        if told.fact == "kubeletVersion" and found.version == VERSIONS[0]:
             return None  # what would be emulated anyway
         return f"{told.who} {told.version}: kube-scheduler {release} is emulated", facts
     text = f"{told.who} {told.version}, which kschedx does not know: kube-scheduler {release} is emulated"

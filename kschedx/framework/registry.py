@@ -131,7 +131,7 @@ def known_plugins(release: Release) -> Iterator[Known]:
         elif row.name in release.plugin_points and row.module != "none":
             yield Known(
                 name=row.name,
-                origin=f"{KUBERNETES} {release.version}",
+                origin=f"{KUBERNETES} {release.title}",
                 points=_ordered(release.plugin_points[row.name]),
                 by_default=row.name in defaults,
             )

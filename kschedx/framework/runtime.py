@@ -108,10 +108,12 @@ class Framework:
         if not pods.nominated:
             return {}
         mine = {profile.scheduler_name for profile in self.config.profiles}
+        counts_gated = self.release.behaviour.gated_nominations_count
         found: dict[int, list[int]] = {}
         for row in pods.nominated:
             node = self.snapshot.cluster.index.get(pods.nominated_node_names[row])
-            if node is not None and pods.specs[row].scheduler_name in mine:
+            spec = pods.specs[row]
+            if node is not None and spec.scheduler_name in mine and (counts_gated or not spec.scheduling_gates):
                 found.setdefault(node, []).append(row)
         return {node: tuple(rows) for node, rows in found.items()}
 

@@ -21,8 +21,10 @@ from kschedx.releases.plugins import DefaultPlugin
 from kschedx.releases.release import PLACEMENT_POINTS, POINTS, Release
 
 __all__ = [
+    "EMULATED",
     "PLACEMENT_POINTS",
     "POINTS",
+    "PUBLISHED",
     "V1",
     "V1BETA2",
     "VERSIONS",
@@ -34,11 +36,18 @@ __all__ = [
 ]
 
 VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
-"""The minor releases that kschedx emulates, newest first."""
+"""The minor releases that kschedx emulates and was measured against, newest first."""
+
+PUBLISHED = ("1.37",)
+"""Releases of which no more is known than what was published: the gates, and what the notes say. All else is taken to
+be as in the newest measured one."""
+
+EMULATED = (*PUBLISHED, *VERSIONS)
+"""Every release with the framework, newest first."""
 
 
 def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None = None) -> Release:
-    """The release `version` (`1.36`, `v1.36.2`; default: the newest) with `feature_gates` set.
+    """The release `version` (`1.36`, `v1.36.2`; default: the newest that was measured) with `feature_gates` set.
 
     ConfigError for a release that kschedx does not know, and for gates that kube-scheduler would refuse.
     """
@@ -72,15 +81,16 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
         arguments=Arguments(release),
         messages=Messages(release),
         behaviour=Behaviour(release),
+        is_measured=name in VERSIONS,
     )
 
 
 def _known(version: str) -> str:
     """`1.36` of `v1.36.2-gke.100`."""
     match = re.match(r"v?(\d+\.\d+)(?:[.+-]|$)", version, re.ASCII)
-    every = (*VERSIONS, *legacy.VERSIONS)
+    every = (*EMULATED, *legacy.VERSIONS)
     if match and match[1] in every:
         return match[1]
     hint = nearest(version, every)
-    known = f"known releases: {', '.join(every)}"
+    known = f"known releases: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
     raise ConfigError(f"unknown Kubernetes release {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)

@@ -26,6 +26,8 @@ class Behaviour(DatedFacts):
     """PostFilter sees a rejection by PreFilter on every node; before, it sees nodes without a status."""
     unknown_node_name_is_an_error: bool = up_to("1.29")
     """A PreFilter plugin that names a node which does not exist ends the cycle."""
+    gated_nominations_count: bool = up_to("1.36")
+    """The nomination of a pod that its gates hold keeps others from the room that it was promised."""
     panics_without_nodes_left: bool = only_in("1.30")
     """kube-scheduler divides by zero where PreFilter plugins name only nodes that do not exist."""
     post_filter_error_is_told: bool = since("1.27")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kschedx.errors import ConfigError, nearest
 from kschedx.releases.dates import minor
-from kschedx.releases.feature_gates import DEPENDENCIES, DEPENDENCIES_SINCE, HISTORY
+from kschedx.releases.feature_gates import DEPENDENCIES, DEPENDENCIES_SINCE, HISTORY, MERGED
 
 GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
 """Gates that stand for every gate of a stage that is not set by name."""
@@ -66,6 +66,7 @@ def resolve_gates(version: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
         if group in wanted:
             values |= {gate: wanted[group] for gate, spec in known.items() if spec.stage == stage}
     values |= {gate: value for gate, value in wanted.items() if gate not in GROUPS}
+    values |= {gate: values[whole] for gate, (whole, since) in MERGED.items() if minor(since) <= minor(version)}
     if minor(version) >= minor(DEPENDENCIES_SINCE):
         _check_dependencies(values)
     return values

@@ -51,8 +51,15 @@ class Release(Struct, frozen=True, kw_only=True):
     arguments: Arguments
     messages: Messages
     behaviour: Behaviour
+    is_measured: bool = True
+    """kschedx was held against the release; otherwise it is emulated as it was published."""
     has_framework: bool = True
     """False for the schedulers of predicates and priorities (`legacy`)."""
+
+    @property
+    def title(self) -> str:
+        """`1.37, as published and not measured`."""
+        return self.version if self.is_measured else f"{self.version}, as published and not measured"
 
     def enabled(self, gate: str) -> bool:
         """Whether a feature gate is on. A gate that came later is off, one that was removed is what it had become."""

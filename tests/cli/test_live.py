@@ -111,7 +111,7 @@ def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_pat
 
 @pytest.mark.parametrize(
     ("version", "emulated", "says"),
-    [("v1.35.4", "1.35", "1.35 is emulated"), ("v1.99.0", "1.36", "does not know"), ("", "1.36", None)],
+    [("v1.35.4", "1.35", "1.35 is emulated"), ("v1.99.0", "1.37", "does not know"), ("", "1.36", None)],
 )
 def test_the_servers_release_is_emulated(
     version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path

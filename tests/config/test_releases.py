@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.errors import ConfigError
-from kschedx.releases import PLACEMENT_POINTS, POINTS, VERSIONS, resolve
+from kschedx.releases import EMULATED, PLACEMENT_POINTS, POINTS, VERSIONS, resolve
 from kschedx.releases.feature_gates import DEPENDENCIES, HISTORY
 from kschedx.releases.gates import specs
 
@@ -108,7 +108,7 @@ def test_gates_resolve_to_what_was_asked_or_are_refused_for_a_dependency(wanted:
             resolve(feature_gates=wanted)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EMULATED)
 def test_the_tables_of_a_release_fit_each_other(version: str) -> None:
     release = resolve(version)
     assert {plugin.name for plugin in release.default_plugins} <= release.plugin_points.keys()
@@ -153,3 +153,17 @@ def test_older_releases_do_not_check_dependencies() -> None:
 
 def test_dependencies_are_gates() -> None:
     assert {name for gate, needs in DEPENDENCIES.items() for name in (gate, *needs)} <= HISTORY.keys()
+
+
+def test_a_release_that_was_only_published_is_no_default_and_says_so() -> None:
+    assert (resolve().version, resolve().is_measured) == (VERSIONS[0], True)
+    assert [resolve(version).is_measured for version in EMULATED] == [version in VERSIONS for version in EMULATED]
+
+
+def test_gates_that_were_merged_are_what_the_whole_is() -> None:
+    merged = resolve("1.37", {"GenericWorkload": True})
+    assert all(merged.enabled(gate) for gate in ("GangScheduling", "WorkloadAwarePreemption"))
+    assert "GangScheduling" in {plugin.name for plugin in merged.default_plugins}
+    assert not resolve("1.37").enabled("GangScheduling")
+    with pytest.raises(ConfigError, match="unrecognized feature gate"):
+        resolve("1.37", {"GangScheduling": True})

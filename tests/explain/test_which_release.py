@@ -24,7 +24,19 @@ def with_kubelet(name: str, version: str) -> Manifest:
         (["v1.31.4-eks-1"], "1.31", "the kubelets are v1.31.4-eks-1: kube-scheduler 1.31 is emulated"),
         (["v1.30.1", "v1.31.0", "v1.31.2"], "1.31", "most kubelets are v1.31.2: kube-scheduler 1.31 is emulated"),
         (["v1.30.1", "v1.31.0"], "1.31", "most kubelets are v1.31.0: kube-scheduler 1.31 is emulated"),
-        (["v1.99.0"], "1.36", "the kubelets are v1.99.0, which kschedx does not know: kube-scheduler 1.36 is emulated"),
+        (
+            ["v1.99.0"],
+            "1.37",
+            (
+                "the kubelets are v1.99.0, which kschedx does not know: kube-scheduler 1.37, as published and not "
+                "measured, is emulated"
+            ),
+        ),
+        (
+            ["v1.37.0"],
+            "1.37",
+            "the kubelets are v1.37.0: kube-scheduler 1.37, as published and not measured, is emulated",
+        ),
         (["v1.24.9"], "1.26", "the kubelets are v1.24.9, which kschedx does not know: kube-scheduler 1.26 is emulated"),
     ],
 )
