@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kschedx import fixes
 from kschedx.fixes import Certainty, Change
-from kschedx.render.words.fixes import title
+from kschedx.render.words.fixes import commands, title
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -18,6 +18,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """In the order in which they are to be made."""
     feasible_nodes: tuple[str, ...]
     """The nodes on which the pod then passes every filter."""
+    commands: tuple[str, ...] = ()
+    """kubectl's commands that do it; none where it takes a patch."""
 
     @classmethod
     def of(cls, found: fixes.Fix) -> Fix:
@@ -26,6 +28,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             certainty=found.certainty,
             changes=found.changes,
             feasible_nodes=found.feasible_nodes,
+            commands=commands(found),
         )
 
     def to_dict(self) -> dict[str, object]:

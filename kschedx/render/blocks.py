@@ -19,8 +19,8 @@ from kschedx.render.units import balance, count, listed
 from kschedx.render.wording import Fact, brief_text
 from kschedx.render.words import describe
 
-NEIGHBOURS = 4
-"""Nodes of a group that are named beside the exemplar."""
+NEIGHBOURS = 3
+"""Nodes of a group that are named beside the exemplar, in one line."""
 SHOWN_PODS = 3
 
 
@@ -53,7 +53,8 @@ def group_block(
     lines = detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction, helped=helped)
     if group.count > 1 and level >= Level.BRIEF:
         lines += [made for fact in _in_sum(diagnosis, group) for made in fact_lines(fact, width)]
-        lines += fact_lines(_others(diagnosis, group, level), width, _MOST_LINES[level])
+        others = _others(diagnosis, group, level)
+        lines += fact_lines(others, width, None if level is Level.ALL else 1) if others else []
     return lines
 
 
@@ -71,6 +72,8 @@ def detail_block(
     lines: list[Text] = []
     limit = _MOST_LINES[level]
     pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in told(blocker)]
+    if level is not Level.ALL and len(pairs) > 1:
+        pairs = [pair for pair in pairs if not only_repeats_cordon(pair[1])] or pairs
     if level is Level.LINE:
         further = sum(not only_repeats_cordon(finding) for _, finding in pairs[1:])
         aside = " ".join(filter(None, (aside, f"+ {count(further, 'more blocker')}" if further else "")))
@@ -87,7 +90,7 @@ def detail_block(
             for fact in words.facts:
                 lines += fact_lines(fact, width, limit)
     if eviction and level is not Level.LINE:
-        for fact in eviction_facts(detail, helped):
+        for fact in eviction_facts(detail, helped) if level is Level.ALL else _worth_saying(detail, helped):
             lines += fact_lines(fact, width, limit)
     return lines
 
@@ -127,13 +130,15 @@ def _where(group: NodeGroup) -> str:
     return group.exemplar.name
 
 
-def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact:
-    """The other nodes of a group with what differs, nearest first."""
+def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None:
+    """The other nodes of a group with what differs, nearest first; None where their names would be all."""
     by_domain = _where(group) != group.exemplar.name
     rows = group.rows[0 if by_domain else 1 :]
     shown = rows if level is Level.ALL else rows[:NEIGHBOURS]
     briefs = [_brief(diagnosis.detail(row)) for row in shown]
     differ = len(set(briefs)) > 1 or briefs[0] != _brief(diagnosis.detail(group.rows[0]))
+    if not differ and level is not Level.ALL:
+        return None
     names = [diagnosis.detail(row).account.name for row in shown]
     items = [
         f"{name} {brief}" if differ and brief and name not in brief else name
@@ -192,6 +197,14 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
             )
         )
     return facts
+
+
+def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
+    """Of eviction, what kube-scheduler's own text and the fixes do not tell."""
+    found = detail.eviction.answer
+    if found in (Answer.UNRESOLVABLE, Answer.NO_LOWER_PRIORITY) and not helped:
+        return []
+    return eviction_facts(detail, helped)[:1]
 
 
 def _eviction(found: Eviction, detail: NodeDetail) -> str:

@@ -19,7 +19,12 @@ SHOWN = 4
 
 
 def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> list[Text]:
-    """The answer, then the event's text as kube-scheduler writes it, whole, so that a search finds it."""
+    """The answer, then the event's text."""
+    return [*headline_block(diagnosis, ranking, width), *message_block(diagnosis, width)]
+
+
+def headline_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> list[Text]:
+    """The answer."""
     cycle = diagnosis.cycle
     mark, style = ("✓ ", GOOD) if cycle.outcome is Outcome.SCHEDULED else ("✗ ", BAD)
     if cycle.outcome is Outcome.GATED:
@@ -35,9 +40,13 @@ def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> 
         whatever = "to decide, complete the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)
         lines += paragraph(whatever, width, first="  ")
         lines += [line(f"    {command}") for command in commands]
-    if cycle.message:
-        lines += paragraph(f"kube-scheduler: {cycle.message}", width, first="  ", style=DIM)
     return lines
+
+
+def message_block(diagnosis: Diagnosis, width: int) -> list[Text]:
+    """The event's text as kube-scheduler writes it, whole, so that a search finds it."""
+    message = diagnosis.cycle.message
+    return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
 
 
 def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:

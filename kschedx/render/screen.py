@@ -1,4 +1,4 @@
-"""The screens of `kschedx why`: the first one in at most 40 lines, one node's story, a row per node, everything."""
+"""The screens of `kschedx why`: the first one in at most 30 lines, one node's story, a row per node, everything."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from kschedx.render import terminal
 from kschedx.render.autoscaler import autoscaler_block
 from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
 from kschedx.render.candidates import candidates_block
+from kschedx.render.fixes import fixes_block
 from kschedx.render.layout import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
 from kschedx.render.node_story import node_story
-from kschedx.render.outcome import outcome_block
+from kschedx.render.outcome import headline_block, message_block, outcome_block
 from kschedx.render.scores import SHOWN, matrices, ranking_block
 from kschedx.render.tables import node_rows, tables
 from kschedx.render.units import count, listed
@@ -26,9 +27,9 @@ from kschedx.render.wording import Fact
 from kschedx.render.words import describe
 from kschedx.render.words.node import hint_text
 
-MOST_LINES = 40
+MOST_LINES = 30
 MOST_GROUPS = 8
-MOST_FIXES = 7
+MOST_FIXES = 9
 """Lines."""
 MOST_NOTES = 3
 MOST_LABELS = 4
@@ -84,12 +85,14 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
-    head = outcome_block(diagnosis, ranked, width)
+    head = headline_block(diagnosis, ranked, width)
+    fixes = fixes_block(explanation, width, MOST_FIXES)
+    message = message_block(diagnosis, width)
+    head = _sections([*head, *fixes], message) if fixes else [*head, *message]
     tail = _sections(
         _steps(explanation, width),
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
-        _fixes(explanation, width, MOST_FIXES),
         autoscaler_block(explanation, width),
         _notes(explanation, width, MOST_NOTES),
     )
@@ -193,24 +196,6 @@ def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
     return fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
 
 
-def _fixes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:
-    """What would help, with what was seen when it was tried."""
-    fixes = explanation.fixes
-    known = explanation.cycle.all_nodes.cluster.index
-    lines: list[Text] = []
-    for number, fix in enumerate(fixes):
-        # a node that the title names, or that the fix adds, is not said twice
-        nodes = [name for name in fix.feasible_nodes if name in known and name not in fix.title]
-        fits = f": fits {listed(nodes, 2)}" if nodes else ""
-        label = "fix".ljust(10) if not lines else " " * 10
-        made = paragraph(f"{fix.title} ({fix.certainty}{fits})", width, first=f"  {label}", indent=14)
-        if lines and limit is not None and len(lines) + len(made) > limit:
-            left = count(len(fixes) - number, "more fix", "more fixes")
-            return [*lines, text(" " * 12 + f"{left}: -o wide", DIM)]
-        lines += made
-    return lines
-
-
 def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:
     notes = [note for note in explanation.notes if note.id not in SAID]
     lines: list[Text] = []
@@ -241,6 +226,7 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
     compared = ranking_block(ranked, width, SHOWN) if ranked and ranked.count > 1 else []
     return _sections(
         head,
+        fixes_block(explanation, width),
         compared,
         _steps(explanation, width),
         *blocks,
@@ -248,7 +234,6 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         tables(diagnosis, width),
         scores,
         candidates_block(cycle, width, everything=True),
-        _fixes(explanation, width, None),
         autoscaler_block(explanation, width, None),
         _notes(explanation, width, None),
     )

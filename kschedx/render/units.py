@@ -8,9 +8,38 @@ from msgspec import Struct
 
 from kschedx.api.quantity import Unit, format_quantities
 
-_MEBI = 2**20
+_MEBI, _GIBI = 2**20, 2**30
 _LONGEST = 5
 """Digits that a number may have in its exact unit; 15075324Ki helps nobody at night."""
+_CORES = 10_000
+"""Milli-cores from which a whole number of cores is written as that."""
+
+
+class _Scale(Struct, frozen=True, kw_only=True):
+    """How one inequality is written: in steps, `per_unit` of which make one of the unit, which is `size`."""
+
+    size: int
+    per_unit: int
+    suffix: str
+
+    def down(self, number: int) -> int:
+        """How many steps a number has."""
+        return number * self.per_unit // self.size
+
+    def up(self, number: int) -> int:
+        return -self.down(-number)
+
+    def text(self, steps: int) -> str:
+        """A number of steps, in as few digits as it takes."""
+        whole, part = divmod(abs(steps), self.per_unit)
+        digits = f"{part:0{len(str(self.per_unit)) - 1}d}".rstrip("0") if part else ""
+        sign = "-" if steps < 0 else ""
+        return f"{sign}{whole}{'.' if digits else ''}{digits}{self.suffix}" if steps else "0"
+
+
+_MEBIS = _Scale(size=_MEBI, per_unit=1, suffix="Mi")
+_TENTHS_OF_GIBIS = _Scale(size=_GIBI, per_unit=10, suffix="Gi")
+_DECIMAL_CORES = _Scale(size=1000, per_unit=1000, suffix="")
 
 
 class Balance(Struct, frozen=True, kw_only=True):
@@ -21,29 +50,34 @@ class Balance(Struct, frozen=True, kw_only=True):
     allocatable: str
     used: str
     short_by: str
-    rounded: bool
-    """To Mi: what is asked upwards, what is left downwards, so that nothing looks as if it fitted."""
+    rounded: str
+    """To what (`Mi`, `0.1Gi`): what is asked upwards, what is left downwards, so that nothing looks as if it fitted.
+    Empty where all of it is exact."""
 
     numbers: tuple[int, ...]
+    scale: _Scale | None = None
 
     def alike(self, resource: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """Further amounts of the resource, in the same unit where they are whole in it."""
-        if self.rounded:
-            return tuple(_mebi(-(-number // _MEBI)) for number in numbers)
+        scale = self.scale
+        if scale is not None:
+            return tuple(scale.text(scale.up(number)) for number in numbers)
         unit = Unit.of(resource)
         return tuple(format_quantities((number, *self.numbers), unit)[0] for number in numbers)
 
 
 def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance:
-    """What a pod asks of a node against what it has left."""
+    """What a pod asks of a node against what it has left, in the unit that people would write the request in."""
     free = allocatable - used
     unit = Unit.of(resource)
     numbers = (asks, free, allocatable, used, asks - free)
     texts = format_quantities(numbers, unit)
-    rounded = unit is Unit.BYTE and any(len(text.strip("-KMGTPEikm")) > _LONGEST for text in texts)
-    if rounded:
-        asked, left, offered = -(-asks // _MEBI), free // _MEBI, allocatable // _MEBI
-        texts = tuple(_mebi(number) for number in (asked, left, offered, offered - left, asked - left))
+    scale = _scale(unit, numbers, texts)
+    rounded = ""
+    if scale is not None:
+        asked, left, offered = scale.up(asks), scale.down(free), scale.down(allocatable)
+        texts = tuple(map(scale.text, (asked, left, offered, offered - left, asked - left)))
+        rounded = {"Mi": "Mi", "Gi": "0.1Gi"}.get(scale.suffix, "")
     return Balance(
         asks=texts[0],
         offers=texts[1],
@@ -52,7 +86,20 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance
         short_by=texts[4],
         rounded=rounded,
         numbers=numbers,
+        scale=scale,
     )
+
+
+def _scale(unit: Unit, numbers: tuple[int, ...], texts: tuple[str, ...]) -> _Scale | None:
+    """None where the exact texts are short enough."""
+    asks, _, _, _, short_by = numbers
+    if unit is Unit.MILLI and asks >= _CORES and asks % 1000 == 0 and texts[0].endswith("m"):
+        return _DECIMAL_CORES
+    if unit is not Unit.BYTE or all(text.endswith(("Gi", "Ti")) or text == "0" for text in texts):
+        return None
+    if asks % _GIBI == 0 and asks and short_by >= _GIBI:
+        return _TENTHS_OF_GIBIS
+    return _MEBIS if any(len(text.strip("-KMGTPEikm")) > _LONGEST for text in texts) else None
 
 
 def amount(resource: str, number: int) -> str:

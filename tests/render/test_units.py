@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,10 @@ GI, MI, KI = 2**30, 2**20, 2**10
         ("cpu", 2000, 8000, 7000, ("2", "1", "8", "7", "1")),
         ("memory", 4 * GI, 16 * GI, 14 * GI, ("4Gi", "2Gi", "16Gi", "14Gi", "2Gi")),
         ("memory", 4 * GI, 15075324 * KI, 11 * GI, ("4096Mi", "3457Mi", "14721Mi", "11264Mi", "639Mi")),
+        # whole cores and gibibytes are written as people write them, and so is the other side
+        ("cpu", 64000, 31850, 14100, ("64", "17.75", "31.85", "14.1", "46.25")),
+        ("memory", 400 * GI, 64 * GI, 512 * MI, ("400Gi", "63.5Gi", "64Gi", "0.5Gi", "336.5Gi")),
+        ("memory", 48 * GI, 15075324 * KI, 11 * GI, ("48Gi", "3.3Gi", "14.3Gi", "11Gi", "44.7Gi")),
         ("nvidia.com/gpu", 2, 0, 0, ("2", "0", "0", "0", "2")),
     ],
 )
@@ -30,9 +36,10 @@ def test_one_unit(resource: str, asks: int, allocatable: int, used: int, expecte
 def test_rounded_sums_close_and_never_look_as_if_it_fitted(asks: int, allocatable: int, used: int) -> None:
     told = balance("memory", asks=asks, allocatable=allocatable, used=used)
     if told.rounded:
-        numbers = [int(text.removesuffix("Mi")) for text in (told.asks, told.offers, told.allocatable, told.used)]
+        texts = (told.asks, told.offers, told.allocatable, told.used, told.short_by)
+        numbers = [Decimal(text.removesuffix("Mi").removesuffix("Gi")) for text in texts]
         assert numbers[1] == numbers[2] - numbers[3]
-        assert int(told.short_by.removesuffix("Mi")) == numbers[0] - numbers[1]
+        assert numbers[4] == numbers[0] - numbers[1]
         assert (numbers[0] > numbers[1]) or asks <= allocatable - used
 
 

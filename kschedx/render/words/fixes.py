@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import assert_never
 
 from kschedx.api.quantity import Unit, format_quantity
@@ -92,6 +93,28 @@ def step_text(step: s.Step) -> str:
             return _add_node(step)
         case _:
             assert_never(step)
+
+
+def commands(fix: Fix) -> tuple[str, ...]:
+    """kubectl's commands that do all of it; none where a step takes a patch."""
+    found = [_commands(step) for step in fix.steps]
+    return tuple(command for of_step in found for command in of_step) if all(found) else ()
+
+
+def _commands(step: s.Step) -> list[str]:
+    match step:
+        case s.Uncordon():
+            return [f"kubectl uncordon {quote(step.node)}"]
+        case s.RemoveTaints():
+            return [f"kubectl taint node {quote(step.node)} {' '.join(quote(f'{one}-') for one in step.taints)}"]
+        case s.LabelNode():
+            labels = " ".join(quote(f"{key}={value}") for key, value in step.labels)
+            return [f"kubectl label node {quote(step.node)} {labels} --overwrite"]
+        case s.DeletePods() if not step.by_preemption:
+            named = [one.pod.partition("/") for one in step.victims]
+            return [f"kubectl delete pod {quote(name)} -n {quote(namespace)}" for namespace, _, name in named]
+        case _:
+            return []
 
 
 def _requirement(one: RequirementMatch) -> str:

@@ -119,7 +119,7 @@ def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: Nod
         return (f"{'0'.rjust(size)}, the node has no {finding.resource}",)
     by = f" by {count(detail.pods, 'pod')}" if detail else ""
     sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
-    return (sums_text, "rounded to Mi") if sums.rounded else (sums_text,)
+    return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 
 
 REASONS[TooManyPods.reason] = Reason(

@@ -1,0 +1,46 @@
+"""What would help, with what was seen when it was tried and the command that does it."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from kschedx.answer.explanation import Explanation
+from kschedx.answer.fix import Fix
+from kschedx.render.layout import DIM, LABEL, paragraph, text
+from kschedx.render.units import count, listed
+
+_INDENT = LABEL + 2
+SHOWN_NODES = 2
+
+
+def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted."""
+    lines: list[Text] = []
+    known = explanation.cycle.all_nodes.cluster.index
+    fixes = explanation.fixes
+    for number, fix in enumerate(fixes, start=1):
+        label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
+        seen = _seen(fix, [name for name in fix.feasible_nodes if name in known])
+        made = paragraph(f"{fix.title} ({seen})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
+        made += _commands(fix, width)
+        left = len(fixes) - number + 1
+        if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
+            return [*lines, text(" " * _INDENT + f"{count(left, 'more fix', 'more fixes')}: -o wide", DIM)]
+        lines += made
+    if any(not fix.commands for fix in fixes):
+        lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
+    return lines
+
+
+def _seen(fix: Fix, known: list[str]) -> str:
+    """A node that the title names, or that the fix adds, is not said twice."""
+    nodes = [name for name in known if name not in fix.title]
+    return f"{fix.certainty}: fits {listed(nodes, SHOWN_NODES)}" if nodes else fix.certainty.value
+
+
+def _commands(fix: Fix, width: int) -> list[Text]:
+    """kubectl's own, each in a line that can be copied; one that is longer than the window is left to -o patch."""
+    if any(cell_len(command) > width - _INDENT - 2 for command in fix.commands):
+        return []
+    return [text(" " * _INDENT + f"$ {command}", DIM) for command in fix.commands]
