@@ -83,6 +83,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
         ]
 
     @property
+    def is_plain(self) -> bool:
+        """Nothing is asked for that is about one pod's own story."""
+        formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
+        return self.output in formats and not self.node and self.nodes is None
+
+    @property
     def is_many(self) -> bool:
         return self.all_pending or self.selector is not None
 
@@ -214,6 +220,7 @@ def _one(
     from kschedx.answer.run import explain
     from kschedx.api.types import Pod
     from kschedx.cli.extras import needs
+    from kschedx.cli.manifests import Written
     from kschedx.cli.target import node_names
     from kschedx.errors import ConfigError, InputError
 
@@ -223,6 +230,8 @@ def _one(
         raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
     try:
         subject = _subject(question, snapshot, setup, found, wanted)
+        if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
+            return _daemon_set(subject, setup, found, wanted.output)
         explanation = explain(subject, setup, question.autoscaling)
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
@@ -237,6 +246,24 @@ def _one(
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
     return exit_code_of(explanation.outcome)
+
+
+def _daemon_set(subject: Subject, setup: Setup, found: Written, output: Format | None) -> int:
+    """The nodes of a DaemonSet."""
+    from kschedx.answer.daemon_set import explain_daemon_set
+    from kschedx.cli.manifests import title
+
+    name = title(found.workload or {}).partition(" ")[2]
+    answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.daemon_set import print_daemon_set
+
+        print_daemon_set(answer, wide=wide)
+
+    report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
+    write(report, output)
+    return exit_code_of(answer.outcome)
 
 
 def _several(

@@ -1,0 +1,122 @@
+"""On which nodes a DaemonSet runs, on which not, and why.
+
+Its controller makes a pod for each node that the template's node selector, node affinity and tolerations allow, and
+names the node in it; kube-scheduler then decides on that node alone. Upstream: NodeShouldRunDaemonPod and Predicates in
+pkg/controller/daemon/daemon_controller.go.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.answer.explanation import Explanation
+from kschedx.answer.run import explain
+from kschedx.answer.subject import Subject
+from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.api.types import Affinity, NodeAffinity, Pod
+from kschedx.explain.blockers import Blocker
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.grouping import NodeGroup
+from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
+
+LEAVES_OUT = frozenset({"NodeName", "NodeAffinity", "TaintToleration"})
+"""Plugins whose rules the controller applies itself: it makes no pod for the nodes that they reject."""
+
+
+class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
+    """What becomes of a DaemonSet's pods, its own running ones aside."""
+
+    name: str
+    """`namespace/name`."""
+    explanation: Explanation
+    """Of a pod that is not tied to a node."""
+    subject: Subject
+    setup: Setup
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        return Diagnosis(self.explanation.cycle)
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """The nodes on which its pod fits."""
+        cycle = self.explanation.cycle
+        if self.diagnosis.stops or cycle.nodes is None or cycle.feasible is None:
+            return ()
+        return tuple(cycle.nodes.name(int(row)) for row in cycle.feasible)
+
+    @cached_property
+    def waits(self) -> tuple[NodeGroup, ...]:
+        """Nodes for which a pod is made that does not fit, by what rejects it."""
+        return tuple(group for group in self.diagnosis.groups if not _is_left_out(group))
+
+    @cached_property
+    def left_out(self) -> tuple[NodeGroup, ...]:
+        """Nodes for which no pod is made; what else would reject it there is of no interest."""
+        found: dict[tuple[Blocker, ...], NodeGroup] = {}
+        for group in filter(_is_left_out, self.diagnosis.groups):
+            blockers = tuple(one for one in group.exemplar.blockers if one.plugin in LEAVES_OUT)
+            key = tuple(replace(one, is_verdict=True) for one in blockers)
+            rows = found[key].rows if key in found else ()
+            found[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
+        return tuple(found.values())
+
+    def names(self, group: NodeGroup) -> tuple[str, ...]:
+        nodes = self.explanation.cycle.nodes
+        assert nodes is not None, "only nodes that were evaluated are in groups"
+        return tuple(nodes.name(row) for row in group.rows)
+
+    def on(self, node: str) -> Explanation:
+        """The pod that the controller makes for one node."""
+        pinned = replace(
+            self.subject.pod, spec=replace(self.subject.pod.spec, affinity=_pinned(self.subject.pod, node))
+        )
+        return explain(replace(self.subject, pod=pinned, first=None), self.setup)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Scheduled where every pod that is made fits."""
+        outcome = self.explanation.outcome
+        if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
+            return Outcome.SCHEDULED if self.runs and not self.waits else Outcome.UNSCHEDULABLE
+        return outcome
+
+    def to_dict(self) -> dict[str, object]:
+        """The Explanation of a pod that is not tied to a node, and the DaemonSet's nodes."""
+        found = {
+            "name": self.name,
+            "runs": list(self.runs),
+            "waits": [list(self.names(group)) for group in self.waits],
+            "leftOut": [list(self.names(group)) for group in self.left_out],
+        }
+        return {**self.explanation.to_dict(), "daemonSet": found}
+
+
+def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:
+    """`subject` is the pod of its template, `name` is `namespace/name`. Raises as `explain`."""
+    namespace, _, own = name.partition("/")
+    pods = subject.snapshot.pods
+    is_own = pods.owners.where(
+        lambda owners: any(one.controller and one.kind == "DaemonSet" and one.name == own for one in owners)
+    ) & pods.namespaces.where(lambda space: space == namespace)
+    rows = np.flatnonzero(is_own).tolist()
+    alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
+    return DaemonSetAnswer(name=name, explanation=explain(alone, setup), subject=alone, setup=setup)
+
+
+def _is_left_out(group: NodeGroup) -> bool:
+    return any(blocker.plugin in LEAVES_OUT for blocker in group.exemplar.blockers)
+
+
+def _pinned(pod: Pod, node: str) -> Affinity:
+    """ReplaceDaemonSetPodNodeNameNodeAffinity: every required term gives way to the node's name."""
+    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,)),))
+    affinity = pod.spec.affinity or Affinity()
+    own = affinity.node_affinity or NodeAffinity()
+    required = NodeSelector(node_selector_terms=(term,))
+    return replace(affinity, node_affinity=replace(own, required_during_scheduling_ignored_during_execution=required))

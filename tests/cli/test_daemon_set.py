@@ -1,0 +1,82 @@
+"""`kschedx why ds/NAME`: the nodes of a DaemonSet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node
+from tests.cli.manifests import changed, small_pod, write
+from tests.command import kschedx
+
+AGENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "agent", "namespace": "infra"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "agent"}},
+        "template": {
+            "metadata": {"labels": {"app": "agent"}},
+            "spec": {**small_pod("agent", "2")["spec"], "nodeSelector": {"disk": "ssd"}},  # type: ignore[dict-item]
+        },
+    },
+}
+OWNER = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
+OWN = changed(changed(small_pod("agent-1", "2", namespace="infra"), "spec.nodeName", "runs"), "metadata.uid", "2")
+
+
+def machine(name: str, cpu: str = "3", *, disk: str = "ssd", taints: tuple[str, ...] = ()) -> Manifest:
+    labels = {"kubernetes.io/hostname": name, "disk": disk}
+    return node(name, labels=labels, allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"}, taints=list(taints))
+
+
+CLUSTER = (
+    machine("runs"),
+    changed(OWN, "metadata.ownerReferences", [OWNER]),
+    machine("small", "1"),
+    machine("other", disk="hdd"),
+    machine("tainted", taints=("gpu=a:NoSchedule",)),
+    machine("tainted-and-small", "1", taints=("gpu=a:NoSchedule",)),
+    machine("cordoned", taints=("node.kubernetes.io/unschedulable=:NoSchedule",)),
+    AGENT,
+)
+
+
+@pytest.mark.parametrize("asked", ["ds/agent", "agent.yaml"])
+def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) -> None:
+    write(tmp_path, AGENT, name="agent.yaml")
+    cluster = write(tmp_path, *CLUSTER)
+    target = tmp_path / asked if asked.endswith("yaml") else asked
+    ran = kschedx("why", target, "-n", "infra", "-s", cluster)
+    assert (ran.code, ran.err) == (1, "")
+    told = ran.out.splitlines()
+    assert told[0] == "✗ DaemonSet infra/agent fits on 2 of the 3 nodes that it is for, waits on 1, leaves out 3"
+    assert "✗ 1 node: its pod waits, insufficient cpu, short by 1" in ran.out
+    assert "  fix       request at most 1 cpu (verified, on small)" in ran.out
+    assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
+    assert "· 2 nodes: no pod is made, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
+
+
+def test_the_document_names_them(tmp_path: Path) -> None:
+    ran = kschedx("why", "ds", "agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "-o", "json")
+    assert json.loads(ran.out)["daemonSet"] == {
+        "name": "infra/agent",
+        "runs": ["runs", "cordoned"],
+        "waits": [["small"]],
+        "leftOut": [["other"], ["tainted", "tainted-and-small"]],
+    }
+
+
+def test_one_nodes_whole_story_is_its_pods(tmp_path: Path) -> None:
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "--node", "small")
+    assert ran.out.startswith("small:")
+
+
+def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:
+    ran = kschedx(
+        "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
+    )
+    assert ran.code == 0
+    assert ran.out.startswith("✓ DaemonSet infra/agent fits on the 1 node that it is for, leaves out 1")
