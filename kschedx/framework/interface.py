@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -69,6 +69,11 @@ class Handle(Protocol):
         """Take pods off their nodes and tell every PreFilter plugin, which updates `state`."""
         ...
 
+    def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+        """All that depends on the pods of a node in whether `pod` passes there, as bounds on sums; None where it cannot
+        be told so."""
+        ...
+
     def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
         """All Filter plugins with the two passes for nominated pods (RunFilterPluginsWithNominatedPods)."""
         ...
@@ -80,6 +85,17 @@ class ByExtenders(Struct, frozen=True, kw_only=True):
     statuses: Mapping[int, Status]
     silent: tuple[int, ...]
     """Nodes that passed the plugins, are not left, and have no status."""
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """A rule of Filter that only bounds sums over the pods of a node: it passes where each is at most its limit."""
+
+    limit: IntArray
+    """(node, sum)"""
+    used: IntArray
+    """(node, sum)"""
+    weights: Callable[[IntArray], IntArray]
+    """Rows of the PodTable to (pod, sum) what each pod adds."""
 
 
 class FilterOutcome(Struct, frozen=True, kw_only=True):
@@ -201,6 +217,11 @@ class FilterPlugin(Plugin):
     @abstractmethod
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         """A status for each row of `nodes`, which may be a part of the cluster, with pods added or removed."""
+
+    def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+        """The whole rule as bounds on sums, where it is that; it makes preemption fast, and nothing else depends on
+        it."""
+        return None
 
 
 class PostFilterPlugin(Plugin):

@@ -33,7 +33,9 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreScorePlugin,
     ReservePlugin,
+    Room,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.registry import plugin_class
 from kschedx.framework.state import CycleState, NotPreparedError
@@ -181,6 +183,18 @@ class Framework:
             verdicts.append(answer)
         return FilterOutcome(plugins=tuple(names), verdicts=tuple(verdicts), codes=codes, plugin=first)
 
+    def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+        """What pods of a node change about whether `pod` passes there, as bounds on sums; None where it is more."""
+        rooms: list[Room] = []
+        for plugin in self.plugins("filter", FilterPlugin):
+            if plugin.name in state.skip_filter or plugin.touches(pod) is Touch.NOTHING:
+                continue
+            room = plugin.room(state, pod, nodes)
+            if room is None:
+                return None
+            rooms.append(room)
+        return rooms[0] if len(rooms) == 1 and not self.nominated else None
+
     def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
         """RunFilterPluginsWithNominatedPods: where pods of equal or higher priority are nominated for a node, it must
         pass with them and without them."""
@@ -204,15 +218,17 @@ class Framework:
         """The nominated pods that count against `pod`, on the nodes of this table."""
         pods: list[int] = []
         places: list[int] = []
-        nominated = self.nominated
-        here = frozenset(nodes.rows.tolist()) if nominated else frozenset()
-        for node, rows in nominated.items():
+        for node, rows in self.nominated.items():
             for row in rows:
                 itself = self.snapshot.pods.uids[row] == pod.metadata.uid and self.snapshot.pods.key(row) == pod.key
-                if node in here and not itself and self.snapshot.pods.priorities[row] >= pod.priority:
+                if not itself and self.snapshot.pods.priorities[row] >= pod.priority:
                     pods.append(row)
                     places.append(node)
-        return PodRows(pods=np.array(pods, dtype=np.int64), nodes=np.array(places, dtype=np.int64))
+        count = PodRows(pods=np.array(pods, dtype=np.int64), nodes=np.array(places, dtype=np.int64))
+        if not len(count):
+            return count
+        here = np.isin(count.nodes, nodes.rows)
+        return PodRows(pods=count.pods[here], nodes=count.nodes[here])
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Put pods on their nodes and tell every PreFilter plugin, which updates `state`."""

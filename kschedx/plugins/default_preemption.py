@@ -70,19 +70,19 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return PostFilterResult(status=_no_candidate(run), dry_run=run.verdicts)
         limit = self._candidate_limit(len(nodes))
         tried = PostFilterResult(status=SUCCESS, candidates=run.candidates, dry_run=run.verdicts, candidate_limit=limit)
-        candidates, certain = run.candidates, len(run.candidates) <= limit
+        candidates, certain, ranks = run.candidates, len(run.candidates) <= limit, run.ranks
         extenders = self.handle.extenders
         if extenders is not None and extenders.are_asked:
             preempted = extenders.preempt(pod, candidates, self.handle.nodes)
             tried = replace(tried, preempted=preempted)
             if preempted.error:
                 return replace(tried, status=error(f"preemption: {preempted.error}"))
-            candidates = preempted.candidates
+            candidates, ranks = preempted.candidates, None
         elif extenders is not None and extenders.have_a_say_in_preemption(pod):
             certain = False
         if not candidates:
             return replace(tried, status=_unschedulable(NO_CANDIDATE))
-        best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods))
+        best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods, ranks=ranks))
         # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
         return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
 

@@ -24,6 +24,7 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    Room,
     ScorePlugin,
     Touch,
 )
@@ -127,6 +128,24 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             ).astype(np.int64),
             reasons=_reasons(failed, reasons),
             explain=explain,
+        )
+
+    def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+        """`filter` with all terms that depend on the node's pods on one side."""
+        checked = list(self._checked(state[REQUEST]))
+        known = nodes.resources.index
+        if self._refuses_sidecars(pod) or any(one not in known or self._has_device_class(one) for one, _ in checked):
+            return None
+        places = [known[resource] for resource, _ in checked]
+        asked = np.array([amount for _, amount in checked], dtype=np.int64)
+
+        def weights(rows: IntArray) -> IntArray:
+            return np.column_stack([np.ones(len(rows), dtype=np.int64), nodes.requests.matrix[rows][:, places]])
+
+        return Room(
+            limit=np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked]),
+            used=np.column_stack([nodes.pod_count, nodes.requested[:, places]]),
+            weights=weights,
         )
 
     def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -28,6 +28,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
+from kschedx.framework.preemption.kept import KEPT, KeptDryRuns
 from kschedx.framework.runtime import Framework, verdicts_of
 from kschedx.framework.schedule import nothing_fits
 from kschedx.framework.scheduler import Filtered
@@ -211,11 +212,14 @@ class Kind:
             _, touched, signs = self._steps.since(self._seen)
             rows = distinct(touched)
             self._evaluate_touched(pod, rows, nodes.take(rows), nodes_too=not signs.all())
+            if KEPT in self._state:
+                self._state[KEPT].forget(rows)
         self._seen = len(self._steps)
 
     def _evaluate(self, pod: Pod) -> None:
         """Everything, for the first time."""
         nodes = self._framework.nodes
+        self._state = CycleState()
         self._is_rare = False
         self._pre_filter(pod, every=True)
         self._rejections = np.zeros(len(nodes), dtype=np.int16)
@@ -225,6 +229,9 @@ class Kind:
         for one in self._filters:
             one.codes = np.zeros(0, dtype=np.int8)
             self._filter(one, pod)
+        if all(one.touch is not Touch.CLUSTER for one in self._filters):
+            # what a node would have to give up is its own affair
+            self._state[KEPT] = KeptDryRuns(len(nodes))
         self._find_feasible()
         skipped = self._pre_score(pod, nodes, touched=False)
         for score in self._scores:

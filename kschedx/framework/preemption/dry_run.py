@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from kschedx.api.types import Pod, PodDisruptionBudget
 from kschedx.findings import Finding
-from kschedx.framework.interface import Candidate, FilterOutcome, Handle
+from kschedx.framework.interface import Candidate, FilterOutcome, Handle, Room
+from kschedx.framework.preemption.kept import KEPT
 from kschedx.framework.preemption.victims import PotentialVictims, by_importance, exceeding, potential_victims
 from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
@@ -35,12 +36,41 @@ class DryRun(Struct, frozen=True, kw_only=True):
     """In node order."""
     verdicts: Verdicts
     """(node,) of the whole cluster: Success for a candidate, otherwise why the node is none."""
+    ranks: IntArray | None = None
+    """(candidate, rule) what the rules of selection say of each, where that is known already."""
+
+
+class _Tried(Struct, frozen=True, kw_only=True):
+    """What came of it, by the nodes' rows in the cluster."""
+
+    candidates: Mapping[int, Candidate]
+    statuses: Mapping[int, Status]
+    explain: Callable[[int], tuple[Finding, ...]] = lambda _: ()
 
 
 def dry_run(
     handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, budgets: Sequence[PodDisruptionBudget]
 ) -> DryRun:
-    """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there."""
+    """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
+
+    Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
+    """
+    if KEPT not in state:
+        tried = _try(handle, state, pod, nodes, budgets)
+        verdicts = _verdicts(nodes, tried.statuses, tried.explain)
+        return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
+    kept = state[KEPT]
+    unknown = kept.unknown(nodes)
+    if len(unknown):
+        tried = _try(handle, state, pod, nodes.take(unknown), budgets)
+        kept.put(tried.candidates, tried.statuses, nodes.pods)
+    candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
+    return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
+
+
+def _try(
+    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, budgets: Sequence[PodDisruptionBudget]
+) -> _Tried:
     state = state.clone()
     potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets))
     statuses: dict[int, Status] = {int(row): NO_VICTIMS for row in nodes.rows[potential.count == 0]}
@@ -53,20 +83,25 @@ def dry_run(
         # PreFilter rejected the pod before a plugin that would have to know who is gone
         failed = Status(code=Code.ERROR, reasons=(str(missing),))
         statuses |= {int(row): failed for row in nodes.rows[able]}
-        return DryRun(candidates=(), verdicts=_verdicts(nodes, statuses))
+        return _Tried(candidates={}, statuses=statuses)
     outcome = handle.passes_filters(state, pod, world)
     stuck = {int(world.rows[index]): int(index) for index in np.flatnonzero(~outcome.passed)}
     statuses |= {row: _verdict(outcome, index) for row, index in stuck.items()}
 
     fits = able[outcome.passed]
-    evicted = reprieve(handle, state, pod, nodes, world.take(np.flatnonzero(outcome.passed)), fits, potential)
+    left = world.take(np.flatnonzero(outcome.passed))
+    room = handle.room(state, pod, left)
+    if room is not None:
+        evicted = _reprieve_by_room(room, fits, potential)
+    else:
+        evicted = reprieve(handle, state, pod, nodes, left, fits, potential)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
-    candidates: list[Candidate] = []
+    candidates: dict[int, Candidate] = {}
     for index in fits.tolist():
         row = int(nodes.rows[index])
         found = candidate(nodes, index, potential, evicted, by_rank=by_rank)
         if found.victims:
-            candidates.append(found)
+            candidates[row] = found
             statuses[row] = SUCCESS
         else:
             text = f'expected at least one victim pod on node "{nodes.cluster.names[row]}"'
@@ -75,7 +110,7 @@ def dry_run(
     def explain(row: int) -> tuple[Finding, ...]:
         return outcome.status(stuck[row]).findings if row in stuck else ()
 
-    return DryRun(candidates=tuple(candidates), verdicts=_verdicts(nodes, statuses, explain))
+    return _Tried(candidates=candidates, statuses=statuses, explain=explain)
 
 
 def reprieve(
@@ -98,6 +133,21 @@ def reprieve(
         evicted[asked] = ~handle.passes_filters(state, pod, world).passed
         world = handle.remove_pods(state, pod, world, potential.placed(asked[evicted[asked]], nodes))
         turn += 1
+    return evicted
+
+
+def _reprieve_by_room(room: Room, fits: IntArray, potential: PotentialVictims) -> BoolArray:
+    """As `reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds. `room` is that
+    of the nodes `fits`."""
+    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    free, count = room.limit - room.used, potential.count[fits]
+    for turn in range(int(count.max(initial=0))):
+        rows = np.flatnonzero(count > turn)
+        asked = potential.at(fits[rows], turn)
+        weights = room.weights(potential.pods[asked])
+        stays = (weights <= free[rows]).all(axis=1)
+        evicted[asked[~stays]] = True
+        free[rows[stays]] -= weights[stays]
     return evicted
 
 

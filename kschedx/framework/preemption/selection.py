@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from kschedx.framework.interface import Candidate
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.pods import PodTable
 
 _NO_NEGATIVE = 2**31
@@ -55,9 +58,18 @@ RULES_WITHOUT_START = RULES[:-1]
 
 
 def best_candidates(
-    candidates: Sequence[Candidate], pods: PodTable, rules: Sequence[Rule] = RULES
+    candidates: Sequence[Candidate],
+    pods: PodTable,
+    rules: Sequence[Rule] = RULES,
+    ranks: IntArray | None = None,
 ) -> tuple[Candidate, ...]:
-    """The candidates that no rule tells apart; kube-scheduler takes any of them."""
+    """The candidates that no rule tells apart; kube-scheduler takes any of them. `ranks` (candidate, rule) is what the
+    rules say, where that is known."""
+    if ranks is not None:
+        rows = np.arange(len(candidates))
+        for column in ranks.T:
+            rows = rows[column[rows] == column[rows].min()]
+        return tuple(candidates[row] for row in rows.tolist())
     left = tuple(candidates)
     for rule in rules:
         if len(left) < 2:

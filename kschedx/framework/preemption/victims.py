@@ -20,6 +20,9 @@ from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 
+FEW = 16
+"""Of up to so many nodes the pods are looked up, rather than those of all nodes sorted out."""
+
 
 class PotentialVictims(Struct, frozen=True, kw_only=True):
     """Every pod of lower priority on some nodes, node by node: those of `index` i are `start[i]` to `start[i + 1]`.
@@ -64,8 +67,12 @@ def potential_victims(
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
     table_row[nodes.rows] = np.arange(len(nodes))
-    lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
-    lower = lower[table_row[pods.node[lower]] >= 0]
+    if len(nodes) <= FEW:
+        running = np.concatenate([pods.on_node(row) for row in nodes.rows.tolist()] or [np.zeros(0, dtype=np.int64)])
+        lower = running[pods.priorities[running] < priority]
+    else:
+        lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
+        lower = lower[table_row[pods.node[lower]] >= 0]
     index = table_row[pods.node[lower]]
     # load order stands in for that of kube-scheduler's cache
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
