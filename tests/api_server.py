@@ -101,6 +101,8 @@ class FakeApiServer:
 
     def _page(self, kind: str, request: Request, namespace: str) -> Reply:
         objects = [one for one in self._lists.get(kind, []) if not namespace or _namespace(one) == namespace]
+        named = request.query.get("fieldSelector", "").partition("metadata.name=")[2]
+        objects = [one for one in objects if not named or _name(one) == named]
         start = int(request.query.get("continue", "0"))
         end = start + min(self.page_size, int(request.query.get("limit", "100000")))
         metadata: dict[str, object] = {"resourceVersion": "7"}
@@ -129,6 +131,11 @@ def discovery_of(kinds: Iterable[Kind]) -> Manifest:
         for group, versions in served.items()
     ]
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _name(manifest: Manifest) -> object:
+    metadata = manifest.get("metadata")
+    return metadata.get("name") if isinstance(metadata, Mapping) else None
 
 
 def _namespace(manifest: Manifest) -> object:

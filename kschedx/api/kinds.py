@@ -41,8 +41,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     """Of the longest lists, which are asked for first, so that they are not what everything waits for in the end."""
     is_optional: bool = False
     """An API server may not serve it: its release does not, or nobody has installed it."""
-    only: str = ""
-    """`namespace/name` of the one object that is read; every other one is left alone."""
+    only: tuple[str, ...] = ()
+    """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
 
     @property
     def key(self) -> str:
@@ -61,7 +61,7 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     def is_read(self, namespace: str, name: str) -> bool:
         """An object of this name counts."""
-        return not self.only or self.only == f"{namespace}/{name}"
+        return not self.only or f"{namespace}/{name}" in self.only
 
 
 _STORAGE = "storage.k8s.io"
@@ -195,11 +195,15 @@ _ROWS = (
         is_optional=True, record=types.PodGroup, read_by=("GangScheduling",),
         leaves="the pod group that the pod waits for",
     ),
+    Kind(
+        name="ConfigMap", plural="configmaps",
+        record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
+    ),
 )  # fmt: skip
 
 _OTHERS: Mapping[str, frozenset[str]] = {
     "": frozenset({
-        "Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "Binding", "ComponentStatus", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
         "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),

@@ -506,7 +506,6 @@ class PodGroup(Struct, frozen=True, kw_only=True):
 
 AUTOSCALER_STATUS = "kube-system/cluster-autoscaler-status"
 AUTOSCALER_PRIORITIES = "kube-system/cluster-autoscaler-priority-expander"
-AUTOSCALER_CONFIG_MAPS = frozenset({AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES})
 
 
 class ConfigMap(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 from msgspec import Raw, Struct
 
-from kschedx.api.kinds import KINDS, kind_of
+from kschedx.api.kinds import KINDS, Kind, kind_of
 from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.doctor.findings import Difference
 from kschedx.doctor.objects import (
@@ -47,6 +47,12 @@ class Copy(Struct, kw_only=True):
     second: Object
     """The first of them, in both places."""
     kinds: Counter[str]
+
+
+def _is_meant(kind: Kind, item: Item) -> bool:
+    """One of the few objects of a kind that are read."""
+    metadata = item.metadata
+    return metadata is not None and kind.is_read(metadata.namespace or "default", metadata.name or "")
 
 
 class Contents:
@@ -136,7 +142,7 @@ class Contents:
     def _add(self, item: Item, origin: Origin, index: int) -> None:
         name, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
         kind = kind_of(name, group)
-        if kind is None:
+        if kind is None or (kind.only and not _is_meant(kind, item)):
             if name == "Secret" and not group:
                 self.secrets[origin.source] += 1
             self.not_read[_kind_name(name, group)] += 1

@@ -18,7 +18,7 @@ from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
 from kschedx.snapshot import events
 from kschedx.snapshot.build import Batch, Page
-from kschedx.snapshot.pod_columns import slim_status
+from kschedx.snapshot.pod_columns import read_annotations, slim_status
 from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume
 
 ANNOTATIONS = frozenset({
@@ -206,6 +206,7 @@ class Slim:
                 "namespace": meta.namespace,
                 "uid": meta.uid,
                 "labels": self._shared(meta.labels, _LABELS),
+                "annotations": _annotations(meta.annotations),
                 "ownerReferences": self._shared(meta.owner_references, _OWNERS),
                 "creationTimestamp": meta.creation_timestamp,
                 "deletionTimestamp": meta.deletion_timestamp,
@@ -266,6 +267,12 @@ def _conditions(conditions: object) -> list[dict[str, object]]:
     found = [one for one in conditions if isinstance(one, dict)] if isinstance(conditions, list) else []
     kept = [one for one in found if one.get("type") in _CONDITIONS]
     return [one if one["type"] == "PodScheduled" else {**one, "message": ""} for one in kept]
+
+
+def _annotations(raw: MaybeRaw) -> Raw | None:
+    """Those that an autoscaler reads; most pods have none."""
+    text = b"" if raw is UNSET else read_annotations(bytes(raw))
+    return Raw(text) if text and text != b"{}" else None
 
 
 def _known(fields: Mapping[str, object]) -> dict[str, object]:

@@ -29,10 +29,7 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     }
     others |= {key: () for key in KINDS if key not in others}
     workloads = {**snapshot.workloads, **given.workloads}
-    config_maps = {**snapshot.config_maps, **given.config_maps}
-    return replace(
-        snapshot, workloads=workloads, config_maps=config_maps, **of_objects(others), _tables=dict(snapshot._tables)
-    )
+    return replace(snapshot, workloads=workloads, **of_objects(others), _tables=dict(snapshot._tables))
 
 
 def _merged(key: str, old: Iterable[Any], new: Iterable[Any]) -> Sequence[Any]:

@@ -36,7 +36,6 @@ from kschedx.snapshot.wire import (
     PersistentVolumeClaimItem,
     PersistentVolumeItem,
     PodItem,
-    SlimObjectMeta,
 )
 
 T = TypeVar("T")
@@ -111,7 +110,6 @@ class SnapshotBuilder:
         self._images = NodeImages()
         self._others: dict[str, list[Any]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
-        self._config_maps: dict[str, types.ConfigMap] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin and positions in the batch of the pods that were added together."""
         self._events = events.FailedSchedulingEvents()
@@ -213,8 +211,6 @@ class SnapshotBuilder:
             if name == events.KIND and head.group in events.GROUPS:
                 self._add_event(_decode_item(raw, events.EventItem))
                 return
-            if name == "ConfigMap" and not head.group and head.metadata is not None:
-                self._add_config_map(raw, head.metadata)
             kind = kind_of(name, head.group)
             if kind is None:
                 refuse_unknown(name, head.group)
@@ -282,12 +278,6 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 
-    def _add_config_map(self, raw: Raw, meta: SlimObjectMeta) -> None:
-        """Only those that tell of an autoscaler are read."""
-        key = f"{meta.namespace or 'default'}/{meta.name}"
-        if key in types.AUTOSCALER_CONFIG_MAPS:
-            self._config_maps[key] = decode(raw, types.ConfigMap)
-
     def _add_other(self, kind: Kind, raw: Raw, index: int, origin: Origin) -> None:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
@@ -347,7 +337,6 @@ class SnapshotBuilder:
             cluster=ClusterNodes(self._nodes, self._images),
             pods=pods,
             workloads=self._workloads,
-            config_maps=self._config_maps,
             failed_scheduling=self._events.of_pending(pods),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
             **of_objects(self._others),

@@ -118,7 +118,7 @@ class PodColumns:
         label_keys = [_bytes(meta.labels) for meta in metas]
         self.labels.codes += self.labels.codes_of(label_keys, _labels, fail)
         self.owners.codes += self.owners.codes_of([_bytes(meta.owner_references) for meta in metas], _owners, fail)
-        annotation_keys = [_read_annotations(_bytes(meta.annotations)) for meta in metas]
+        annotation_keys = [read_annotations(_bytes(meta.annotations)) for meta in metas]
         self.annotations.codes += self.annotations.codes_of(annotation_keys, _annotations, fail)
         self.node_names += [spec.node_name or "" for spec in specs]
         for spec in specs:
@@ -250,7 +250,7 @@ def _labels(text: bytes) -> dict[str, str]:
         raise error.at(Place(field="metadata.labels")) from None
 
 
-def _read_annotations(text: bytes) -> bytes:
+def read_annotations(text: bytes) -> bytes:
     """The part that is read; empty for nearly every pod."""
     if not any(mark in text for mark in ANNOTATION_MARKS):
         return b""

@@ -138,8 +138,6 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     """`namespace/name` to pod group."""
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
-    config_maps: Mapping[str, ConfigMap] = field(default_factory=dict)
-    """`namespace/name` to those that tell of the cluster-autoscaler."""
     devices: Devices = field(default_factory=Devices)
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
@@ -156,6 +154,11 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
+
+    @cached_property
+    def config_maps(self) -> Mapping[str, ConfigMap]:
+        """`namespace/name` to those that tell of the cluster-autoscaler."""
+        return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.of(ConfigMap)}
 
     def of(self, record: type[R]) -> tuple[R, ...]:
         """The objects of the kind that has this record, as they were read."""

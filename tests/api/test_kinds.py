@@ -52,7 +52,7 @@ def test_the_readme_gives_the_smallest_cluster_role() -> None:
         for plural in rule["resources"]
     }
     wanted = {
-        (kind.group, kind.plural): (["get", "list"], [kind.only.partition("/")[2]] if kind.only else [])
+        (kind.group, kind.plural): (["get", "list"], [only.partition("/")[2] for only in kind.only])
         for kind in KINDS.values()
     }
     assert allowed == wanted

@@ -83,7 +83,9 @@ def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -
 def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     why(tmp_path, url)
     asked = {request.path for request in api.requests}
-    assert asked == {"/version", "/apis"} | {path_of(kind, kind.versions[0]) for kind in KINDS.values()}
+    assert asked == {"/version", "/apis"} | {
+        path_of(kind, kind.versions[0], only=only) for kind in KINDS.values() for only in kind.only or ("",)
+    }
 
 
 def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:

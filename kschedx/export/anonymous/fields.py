@@ -60,6 +60,7 @@ BY_FIELD: Mapping[str, Change] = {
     "last_timestamp": _time,
     "deprecated_last_timestamp": _time,
     "last_observed_time": _time,
+    "last_transition_time": _time,
     # images
     "image": _image,
     "names": changes.list_of(_image),
@@ -72,6 +73,8 @@ BY_FIELD: Mapping[str, Change] = {
     "mismatch_label_keys": changes.list_of(_key),
     # what a scheduler said, and under which name
     "message": _message,
+    # a path of names
+    "provider_id": _message,
     "note": _message,
     "reporting_component": _kept,
     "reporting_controller": _kept,

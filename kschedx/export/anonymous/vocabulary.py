@@ -119,7 +119,26 @@ victims found for incoming pod. on node. no nodes available to schedule pods. no
 """
 """kube-scheduler's texts are replaced word by word too: what is not a name in them must stay."""
 
+_AUTOSCALER = """
+cluster-autoscaler-status cluster-autoscaler-priority-expander status priorities cluster-autoscaler.kubernetes.io
+time autoscalerStatus Running Initializing message clusterWide nodeGroups name health nodeCounts registered total
+notStarted suspended beingDeleted unready resourceUnready longUnregistered unregistered cloudProviderTarget minSize
+maxSize lastProbeTime lastTransitionTime scaleUp scaleDown candidates backoffInfo errorCode errorMessage Healthy
+Unhealthy NoActivity InProgress Backoff NoCandidates CandidatesPresent null UTC
+Cluster-autoscaler status at Cluster-wide NodeGroups Name Health ScaleUp ScaleDown LastProbeTime LastTransitionTime
+eks.amazonaws.com/nodegroup alpha.eksctl.io/nodegroup-name cloud.google.com/gke-nodepool gke grp
+kubernetes.azure.com/agentpool agentpool aks vmss eks eksctl kops.k8s.io/instancegroup worker.gardener.cloud/pool
+cluster.x-k8s.io/deployment-name MachineDeployment MachineSet node.openshift.io/machineset
+cloud.google.com/gke-accelerator k8s.amazonaws.com/accelerator kubernetes.azure.com/accelerator cluster-api/accelerator
+startup-taint.cluster-autoscaler.kubernetes.io ignore-taint.cluster-autoscaler.kubernetes.io
+status-taint.cluster-autoscaler.kubernetes.io daemonset-pod pod-scale-up-delay kubernetes.io/config.mirror
+NotTriggerScaleUp TriggeredScaleUp pod didn't trigger triggered scale-up: max node group size reached
+in backoff after failed scale-up not ready for scale-up exceeded quota cluster-wide resources limit
+"""
+
 VOCABULARY: frozenset[str] = frozenset(
-    WORD.findall(" ".join((_LABELS, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _DEVICES, _KINDS, _MESSAGES)))
+    WORD.findall(
+        " ".join((_LABELS, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _DEVICES, _KINDS, _MESSAGES, _AUTOSCALER))
+    )
 ) | frozenset("0123456789")
 """Numbers of one digit tell nothing, and a StatefulSet's first pod is number 0."""

@@ -168,7 +168,8 @@ def pages(server: ApiServer, resource: Kind, namespace: str = "") -> Iterator[Li
     """
     for restarts in range(MAX_RESTARTS + 1):
         try:
-            yield from _taken(server, resource, namespace)
+            for only in resource.only or ("",):
+                yield from _taken(server, resource, namespace, only)
             return
         except RefusedError as refused:
             if refused.status != 410:
@@ -181,23 +182,24 @@ def pages(server: ApiServer, resource: Kind, namespace: str = "") -> Iterator[Li
         yield Restarted(kind=resource.key)
 
 
-def path_of(kind: Kind, version: str, namespace: str = "") -> str:
-    """Of the list in the whole cluster, or in a namespace, where the kind is in namespaces."""
+def path_of(kind: Kind, version: str, namespace: str = "", only: str = "") -> str:
+    """Of the list in the whole cluster, or in a namespace, where the kind is in namespaces; `only` is one of the kind's
+    own."""
     api = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
-    inside = kind.only.partition("/")[0] or (namespace if kind.is_namespaced else "")
+    inside = only.partition("/")[0] or (namespace if kind.is_namespaced else "")
     return f"{api}/namespaces/{inside}/{kind.plural}" if inside else f"{api}/{kind.plural}"
 
 
-def query_of(kind: Kind, namespace: str) -> dict[str, str]:
+def query_of(kind: Kind, namespace: str, only: str = "") -> dict[str, str]:
     """What the list is asked for with: of all objects, only the one that is meant."""
-    name = kind.only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
+    name = only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
     return {"fieldSelector": f"metadata.name={name}"} if name else {}
 
 
-def _taken(server: ApiServer, resource: Kind, namespace: str) -> Iterator[ListPage]:
+def _taken(server: ApiServer, resource: Kind, namespace: str, only: str) -> Iterator[ListPage]:
     """The list, from its beginning, at one resourceVersion."""
     deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
-    path, body = _first(server, resource, namespace)
+    path, body = _first(server, resource, namespace, only)
     token, short = "", 0
     for number in range(1, MAX_PAGES + 1):
         page, following = _page(body, resource, PageOrigin(server=server.url, path=path, number=number))
@@ -208,16 +210,16 @@ def _taken(server: ApiServer, resource: Kind, namespace: str) -> Iterator[ListPa
         if following == token or short > MAX_SHORT or time.monotonic() > deadline:
             break
         token = following
-        body = _sized(server, path, {**query_of(resource, namespace), "continue": token})
+        body = _sized(server, path, {**query_of(resource, namespace, only), "continue": token})
     raise InputError("a list that does not end", place=Place(source=server.url + path))
 
 
-def _first(server: ApiServer, resource: Kind, namespace: str) -> tuple[str, bytes]:
+def _first(server: ApiServer, resource: Kind, namespace: str, only: str) -> tuple[str, bytes]:
     """The path under which the kind is served, and the first page."""
     for version in resource.versions:
-        path = path_of(resource, version, namespace)
+        path = path_of(resource, version, namespace, only)
         try:
-            return path, _sized(server, path, query_of(resource, namespace))
+            return path, _sized(server, path, query_of(resource, namespace, only))
         except RefusedError as refused:
             if refused.status != 404 or version == resource.versions[-1]:
                 raise
