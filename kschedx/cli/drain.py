@@ -13,6 +13,7 @@ from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import DECIDES, Part, Question, asks
 
 if TYPE_CHECKING:
+    from kschedx.render.page.model import Page
     from kschedx.simulate.simulation import Simulation
 
 HELP = """What `kubectl drain` would do to a node: who is evicted, what stops it, and where each pod goes then.
@@ -54,8 +55,9 @@ def drain(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN),
+            text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained; "
+            "html and markdown to share it.",
         ),
     ] = None,
     *,
@@ -100,4 +102,9 @@ def _report(simulation: Simulation, *, each: bool) -> Report:
     def names() -> list[str]:
         return [f"node/{drained.node}" for drained in simulation.drained if drained.is_done]
 
-    return Report(screen=screen, document=document, names=names)
+    def page() -> Page:
+        from kschedx.render.page.simulation import page_of_drains
+
+        return page_of_drains(simulation, each=each)
+
+    return Report(screen=screen, document=document, names=names, page=page)

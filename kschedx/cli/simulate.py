@@ -13,6 +13,7 @@ from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import DECIDES, Part, Question, asks
 
 if TYPE_CHECKING:
+    from kschedx.render.page.model import Page
     from kschedx.simulate.simulation import Options, Simulation
 
 HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
@@ -39,8 +40,9 @@ def simulate(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN),
+            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node; "
+            "html and markdown to share it.",
         ),
     ] = None,
     steps: Annotated[bool, typer.Option("--steps", help="Every decision in order.")] = False,
@@ -103,7 +105,12 @@ def report(simulation: Simulation, *, steps: bool = False, ties: str | None = No
     def names() -> list[str]:
         return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)
 
-    return Report(screen=screen, document=document, names=names)
+    def page() -> Page:
+        from kschedx.render.page.simulation import page_of
+
+        return page_of(simulation)
+
+    return Report(screen=screen, document=document, names=names, page=page)
 
 
 def exit_code(simulation: Simulation) -> ExitCode:

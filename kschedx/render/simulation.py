@@ -51,7 +51,7 @@ def simulation_lines(
     simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
 ) -> list[Text]:
     """At most 40 lines, unless `wide` or `steps`."""
-    lines = paragraph(_headline(simulation), width, style=BOLD)
+    lines = paragraph(headline(simulation), width, style=BOLD)
     if simulation.changes:
         lines += paragraph("; ".join(map(str, simulation.changes)), width, first="  after ", style=DIM)
     if ties is not None:
@@ -69,7 +69,8 @@ def simulation_lines(
 # --- what becomes of how many
 
 
-def _headline(simulation: Simulation) -> str:
+def headline(simulation: Simulation) -> str:
+    """What becomes of how many pods."""
     placed, pending = len(simulation.placed), len(simulation.pending)
     parts = []
     if not placed and not pending:
@@ -143,7 +144,7 @@ def _nodes(simulation: Simulation, width: int, *, wide: bool) -> list[Text]:
     gone = [name for name in before.names if name not in after]
     if not changed and not gone:
         return []
-    shown = _resources(simulation)
+    shown = shown_resources(simulation)
     ordered = sorted(changed, key=lambda name: (-after[name].percent(shown[0]), name))
     if not wide and len(ordered) > 2 * SHOWN_NODES:
         picked: Sequence[str] = (*ordered[:SHOWN_NODES], *ordered[-SHOWN_NODES:])
@@ -167,7 +168,7 @@ def _nodes(simulation: Simulation, width: int, *, wide: bool) -> list[Text]:
     return lines
 
 
-def _resources(simulation: Simulation) -> tuple[str, ...]:
+def shown_resources(simulation: Simulation) -> tuple[str, ...]:
     """cpu, memory, pods, and what else the pods of the queue ask for, as long as it fits."""
     pods = simulation.run.cluster.pods
     nodes = simulation.run.scheduler.nodes
@@ -223,11 +224,12 @@ def _steps(simulation: Simulation, width: int) -> list[Text]:
     lines = [BLANK, line(("every decision", BOLD))]
     size = len(str(len(simulation.steps)))
     for number, step in enumerate(simulation.steps, start=1):
-        lines += paragraph(_told(simulation, step), width, first=f"{number:>{size}}  ")
+        lines += paragraph(told_step(simulation, step), width, first=f"{number:>{size}}  ")
     return lines
 
 
-def _told(simulation: Simulation, step: Step) -> str:
+def told_step(simulation: Simulation, step: Step) -> str:
+    """One decision in a line."""
     names, pod = simulation.run.cluster.node_names, simulation.key(step.pod)
     if step.node is not None:
         others = 0 if step.decision is None else len(step.decision.choice) - 1

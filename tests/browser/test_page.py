@@ -12,6 +12,7 @@ import kschedx
 from kschedx.answer.explanation import Explanation
 from kschedx.render.page.explanation import page_of
 from kschedx.render.page.html import html
+from kschedx.render.page.simulation import page_of as simulation_page
 from tests.browser.chromium import Page, chromium
 from tests.command import ROOT
 
@@ -141,3 +142,18 @@ def test_the_keyboard_walks_through_the_nodes(page: Page, tmp_path: Path) -> Non
     )
     assert page.text("[aria-selected=true]") != []
     assert "NodeAffinity" in page.text(".story")[0]
+
+
+def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None:
+    page.resize(1400, 900)
+    nodes = [node(f"n{number}", "4") for number in range(3)]
+    simulation = kschedx.simulate(kschedx.Snapshot.from_objects([*nodes, pod("web", "2")]))
+    path = tmp_path / "simulation.html"
+    path.write_text(html(simulation_page(simulation)), encoding="utf-8")
+    page.open(path)
+    assert page.complaints == []
+    (changed,) = page.text("[aria-label=nodes] .row.body")
+    assert "0% → 50%" in changed
+    page.run("document.querySelector('[aria-label=nodes]').parentElement.querySelector('button[aria-pressed]').click()")
+    assert len(page.text("[aria-label=nodes] .row.body")) == 3
+    assert "default/web → n0, one of 3 equally good" in page.text("table")[-1]

@@ -150,6 +150,25 @@ def test_many_pods_profiles_reasons_and_dumps() -> None:
     asked(talk)
 
 
+def test_what_happens_next() -> None:
+    async def talk(client: Client) -> None:
+        snapshot = {"snapshot": str(ROOT / "fixtures" / "tie" / "cluster.yaml")}
+        manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
+        simulated = structured(await client.call_tool("simulate", {"manifest": manifest, **snapshot}))
+        assert list(simulated["document"]["placed"].values()) == ["lab-worker-01"]
+        cordoned = {"manifest": manifest, "cordon": ["lab-worker-01"], **snapshot}
+        simulated = structured(await client.call_tool("simulate", cordoned))
+        assert list(simulated["document"]["placed"].values()) == ["lab-worker-02"]
+        drained = structured(await client.call_tool("drain", {"each": True, **snapshot}))
+        assert drained["document"]["kind"] == "Simulation"
+        fit = structured(await client.call_tool("fit", {"manifest": manifest, "replicas": 2, **snapshot}))
+        assert fit["exitCode"] == 0
+        refused = await client.call_tool("simulate", {"drain": ["--kubeconfig=x"]})
+        assert "drain: found '--kubeconfig=x', allowed is a node's name" in text(refused)
+
+    asked(talk)
+
+
 def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
     amounts = "{cpu: '1', memory: 4Gi, pods: '110'}"
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: node-%d}\nstatus: {allocatable: %s, capacity: %s}\n"

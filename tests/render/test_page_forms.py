@@ -14,6 +14,7 @@ from kschedx.render.page.explanation import page_of
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Scores, Verdicts
+from kschedx.render.page.simulation import page_of as simulation_page
 from kschedx.render.page.svg import svg
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -123,3 +124,14 @@ def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
         if "x" in box.attrib:
             assert float(box.attrib["x"]) + float(box.attrib["width"]) <= width
             assert float(box.attrib["y"]) + float(box.attrib["height"]) <= height
+
+
+def test_a_simulation_as_markdown() -> None:
+    simulation = kschedx.simulate(
+        kschedx.Snapshot.from_objects([node("a"), pod("1"), pod("9") | {"metadata": {"name": "big"}}])
+    )
+    told = markdown(simulation_page(simulation))
+    assert told.startswith("## 1 of 2 pods get a node, 1 stays pending\n")
+    assert "### Nodes\n\n| node | cpu | memory | pods |\n" in told
+    assert re.search(r"^\| a \| 0\S* of \S+ → ", told, re.MULTILINE)
+    assert "| default/big | 0/1 nodes are available: 1 Insufficient cpu." in told

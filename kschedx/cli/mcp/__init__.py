@@ -8,7 +8,7 @@ import typer
 
 from kschedx.cli.exit_codes import ExitCode
 
-HELP = """Answer assistants over the Model Context Protocol: why, why_pending, diff_profiles, reason, doctor.
+HELP = """Answer assistants over the Model Context Protocol: why, simulate, drain, fit and more.
 
 Everything is read-only, and about the clusters that are named here alone. A tool's answer is the first screen as text
 and the document, cut down to what can be read at once, with what was left out named. Needs the extra mcp.

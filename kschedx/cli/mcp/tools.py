@@ -97,6 +97,57 @@ def _diff_profiles(arguments: Arguments, folder: Path) -> list[str]:
     return ["diff-profiles", *more, *([pods[which]] if which else []), *sides]
 
 
+def _simulate(arguments: Arguments, folder: Path) -> list[str]:
+    more = options(arguments, namespace="--namespace", profile="--config", kube_version="--kube-version")
+    if arguments.get("manifest") is not None:
+        path = folder / "manifest.yaml"
+        path.write_text(str(arguments["manifest"]), encoding="utf-8")
+        more.append(f"--filename={path}")
+    for key, change in _CHANGES.items():
+        for value in arguments.get(key) or ():
+            if not re.fullmatch(change.pattern, value):
+                raise InputError(f"{key}: found {value!r}, allowed is {change.told}")
+            more.append(f"--{key.replace('_', '-')}={value}")
+    return ["simulate", *more]
+
+
+class _Change(Struct, frozen=True):
+    """What the words of a change look like."""
+
+    pattern: str
+    told: str
+
+
+_ONE_NAME = r"[A-Za-z0-9][-A-Za-z0-9_.]*"
+_NODE = _Change(_ONE_NAME, "a node's name")
+_CHANGES = {
+    "scale": _Change(rf"[A-Za-z.]+/{_ONE_NAME}=\d{{1,6}}", "KIND/NAME=REPLICAS"),
+    "drain": _NODE,
+    "cordon": _NODE,
+    "uncordon": _NODE,
+    "delete": _Change(rf"[A-Za-z.]+/{_ONE_NAME}", "KIND/NAME"),
+    "add_nodes": _Change(rf"\d{{1,5}}={_ONE_NAME}", "NUMBER=NODE, for so many like that node"),
+    "remove_node": _NODE,
+}
+
+
+def _drain(arguments: Arguments, folder: Path) -> list[str]:
+    nodes = arguments.get("nodes") or []
+    for node in nodes:
+        if not re.fullmatch(_NODE.pattern, node):
+            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
+    if bool(nodes) == bool(arguments.get("each")):
+        raise InputError("give either nodes or each")
+    return ["drain", *(nodes or ["--each"])]
+
+
+def _fit(arguments: Arguments, folder: Path) -> list[str]:
+    more = options(arguments, namespace="--namespace", profile="--config", kube_version="--kube-version")
+    replicas = arguments.get("replicas")
+    more += [] if replicas is None else [f"--replicas={replicas}"]
+    return ["fit", *more, *_target(arguments, folder)]
+
+
 def _reason(arguments: Arguments, folder: Path) -> list[str]:
     return ["reason", "--", str(arguments.get("text", ""))]
 
@@ -122,6 +173,39 @@ TOOLS: tuple[Tool, ...] = (
         properties={"namespace": {**TEXT, "description": "only pods of it"}, **_SCHEDULER},
         document="ExplanationList",
         command=_why_pending,
+    ),
+    Tool(
+        name="simulate",
+        title="What happens next",
+        description="The pods that wait, one after the other, each in the cluster that those before it left, after "
+        "changes that are tried and never made: what is placed where, who is evicted, who stays pending and why.",
+        properties={
+            "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML as if applied"},
+            "namespace": {**TEXT, "description": "of what is named"},
+            **{key: {**NAMES, "description": change.told} for key, change in _CHANGES.items()},
+            **_SCHEDULER,
+        },
+        document="Simulation",
+        command=_simulate,
+    ),
+    Tool(
+        name="drain",
+        title="What happens when nodes are drained",
+        description="What goes from each node, which budget stops it, where each pod goes, and which stay behind.",
+        properties={
+            "nodes": {**NAMES, "description": "drained one after the other"},
+            "each": {"type": "boolean", "description": "every node by itself: which can be drained today"},
+        },
+        document="Simulation",
+        command=_drain,
+    ),
+    Tool(
+        name="fit",
+        title="How many more fit",
+        description="How many more of a pod fit, where, and what stops the next; with replicas, whether so many do.",
+        properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 100_000}, **_SCHEDULER},
+        document="Fit",
+        command=_fit,
     ),
     Tool(
         name="diff_profiles",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from kschedx.render.page.model import Candidates, Fixes, Notes, Page, Scores, Section, Table, Verdicts
+from kschedx.render.page.model import Candidates, Fixes, Notes, Page, Scores, Section, Table, Usage, Verdicts
 from kschedx.render.units import count, listed
 
 MOST_ROWS = 20
@@ -71,6 +71,11 @@ def _section(section: Section) -> Iterator[str]:
             yield ""
             cells = [[plain(str(cell)) for cell in row] for row in section.rows]
             yield from table([plain(column.label) for column in section.columns], cells)
+        case Usage():
+            yield "### Nodes"
+            yield ""
+            amounts = [[plain(node), *map(plain, told)] for node, told in zip(section.nodes, section.told, strict=True)]
+            yield from table(("node", *map(plain, section.resources)), amounts)
         case _:
             assert_never(section)
 

@@ -104,11 +104,23 @@ class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
     rows: tuple[tuple[str | int, ...], ...]
 
 
+class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
+    """How full nodes are before and after, in percent of what they offer."""
+
+    resources: tuple[str, ...]
+    nodes: tuple[str, ...]
+    before: tuple[tuple[int | None, ...], ...]
+    """(node, resource); None where the node is not there or offers none of it."""
+    after: tuple[tuple[int | None, ...], ...]
+    told: tuple[tuple[str, ...], ...]
+    """(node, resource) the amounts in words."""
+
+
 class Notes(Struct, frozen=True, kw_only=True, tag="notes", tag_field="kind"):
     notes: tuple[str, ...]
 
 
-Section = Verdicts | Scores | Candidates | Fixes | Table | Notes
+Section = Verdicts | Scores | Candidates | Fixes | Table | Usage | Notes
 
 
 class Page(Struct, frozen=True, kw_only=True):

@@ -255,6 +255,34 @@ const DRAW = {
     draw();
   },
 
+  usage(data) {
+    const rows = data.nodes.map((_, node) => node);
+    const changed = (node) => data.before[node].some((value, at) => value !== data.after[node][at]);
+    const bar = (node, at) => {
+      const old = data.before[node][at], now = data.after[node][at];
+      const percent = (value) => value === null ? "–" : `${value}%`;
+      return make("div", {role: "gridcell", class: "use", title: data.told[node][at]},
+        make("div", {class: "bar pair"},
+          make("span", {class: "was", style: {width: `${Math.min(old ?? 0, 100)}%`}}),
+          make("span", {class: "now", style: {width: `${Math.min(now ?? 0, 100)}%`}})),
+        make("span", {}, old === now ? percent(now) : `${percent(old)} → ${percent(now)}`));
+    };
+    const table = grid({label: "nodes", noun: "node", rows: rows.filter(changed).length ? rows.filter(changed) : rows, text: (node) => data.nodes[node],
+      template: `18rem repeat(${data.resources.length}, 16rem)`,
+      columns: [
+        {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
+        ...data.resources.map((resource, at) => ({label: resource, compare: by((node) => -(data.after[node][at] ?? -1)), cell: (node) => bar(node, at)})),
+      ]});
+    const each = make("button", {type: "button", "aria-pressed": "false", onclick: () => {
+      const on = each.getAttribute("aria-pressed") === "false";
+      each.setAttribute("aria-pressed", on);
+      table.show(on ? rows : rows.filter(changed));
+    }}, "every node");
+    table.tools.prepend(each);
+    const legend = make("div", {class: "legend"}, make("span", {}, make("span", {class: "key was"}), "before"), make("span", {}, make("span", {class: "key now"}), "after"));
+    section("Nodes before and after", table.tools, legend, table.frame);
+  },
+
   notes(data) {
     section("Notes", make("ul", {}, ...data.notes.map((note) => make("li", {}, note))));
   },
