@@ -56,7 +56,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
-    """`pod/NAME` for every pod, and the workloads, of the namespace."""
+    """`pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`."""
     from kschedx.api.workloads import SHORT_NAMES
 
     snapshot = _snapshot(context)
@@ -69,6 +69,7 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
     for abbreviation, kind in SHORT_NAMES.items():
         short.setdefault(kind, abbreviation)
     names += [f"{short[kind]}/{name}" for kind, space, name in snapshot.workloads if space == namespace]
+    names += [f"node/{name}" for name in snapshot.cluster.names]
     return _beginning(incomplete, names)
 
 

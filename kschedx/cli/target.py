@@ -23,6 +23,12 @@ def is_file(target: str) -> bool:
     return target == "-" or Path(target).exists() or target.endswith((".yaml", ".yml", ".json"))
 
 
+def named_node(target: str) -> str:
+    """The name in `node/NAME`; empty for anything else."""
+    kind, _, name = target.partition("/")
+    return name if kind.lower() in NODE_NAMES else ""
+
+
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | Written:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
 TARGET is a pod (pod/NAME, pod NAME, or just NAME), a workload whose template makes the pod (deploy/NAME, sts/NAME,
-ds/NAME, job/NAME, ...), or manifests: a file, a folder, or - for standard input. What is in the files counts as if it
-were applied. A pod that runs already is explained as if it were scheduled now.
+ds/NAME, job/NAME, ...), a node (node/NAME) for what it offers and whom it would take, or manifests: a file, a folder,
+or - for standard input. What is in the files counts as if it were applied. A pod that runs already is explained as if
+it were scheduled now.
 
 Several pods and workloads, --all-pending or -l are told by what keeps them out, the largest group first.
 
@@ -86,7 +87,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     def is_plain(self) -> bool:
         """Nothing is asked for that is about one pod's own story."""
         formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
-        return self.output in formats and not self.node and self.nodes is None
+        return self.output in formats and not self.node and self.nodes is None and not self.interactive
 
     @property
     def is_many(self) -> bool:
@@ -174,7 +175,9 @@ def why(
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.cli.manifests import Manifests
-    from kschedx.cli.target import find_target
+    from kschedx.cli.target import find_target, named_node
+    from kschedx.cli.why_node import why_node
+    from kschedx.errors import InputError
 
     names, files = Wanted.targets(target or [], filename or [])
     wanted = Wanted(
@@ -200,6 +203,10 @@ def why(
     setup = question.setup(snapshot)
     if wanted.is_many:
         return _many(question, wanted, reached, setup)
+    if len(names) == 1 and (node_name := named_node(names[0])):
+        if not wanted.is_plain or wanted.watch or wanted.dry_run:
+            raise InputError(f"{names[0]} is no pod", hint="a node is shown as text, wide, json, yaml or name")
+        return why_node(snapshot, setup, node_name, output)
     found: list[Pod | Written]
     if manifests is not None and not names:
         found = [*manifests.pods(reached.snapshot, snapshot)]

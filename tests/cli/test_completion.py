@@ -80,7 +80,7 @@ def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path) -> 
         "metadata": {"name": "web", "namespace": "shop"},
     }
     cluster = write(tmp_path, node("a"), pod("web-0", namespace="shop"), pod("web-1"), deployment)
-    assert offered("why", "-s", str(cluster), "-n", "shop", "") == ["deploy/web", "pod/web-0"]
+    assert offered("why", "-s", str(cluster), "-n", "shop", "") == ["deploy/web", "node/a", "pod/web-0"]
     assert offered("why", "-s", str(cluster), "pod/") == ["pod/web-1"]
 
 
@@ -88,7 +88,7 @@ def test_a_name_that_a_shell_might_run_is_not_offered(tmp_path: Path) -> None:
     names = ["web-0", "$(touch owned)", "`id`", "a b", "a;b", "'", '"', "\x1b[31m", "-rf", "*", "a\\b", "a\nb", "a:b"]
     cluster = write(tmp_path, *map(node, names), *(pod(name) for name in names))
     assert offered("why", "-s", str(cluster), "--node", "") == ["web-0"]
-    assert offered("why", "-s", str(cluster), "") == ["pod/web-0"]
+    assert offered("why", "-s", str(cluster), "") == ["node/web-0", "pod/web-0"]
 
 
 def test_a_huge_snapshot_does_not_keep_the_shell_waiting(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""`kschedx why node/NAME`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.builders import node
+from tests.cli.manifests import changed, small_pod, write
+from tests.command import kschedx
+
+ROOM = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+CLUSTER = (
+    node("n1", allocatable=ROOM, taints=["team=a:NoSchedule"]),
+    node("n2", allocatable=ROOM),
+    changed(changed(small_pod("runs", "3"), "spec.nodeName", "n1"), "spec.priority", 7),
+    changed(small_pod("fits"), "spec.tolerations", [{"operator": "Exists"}]),
+    small_pod("big", "2"),
+    changed(small_pod("gated"), "spec.schedulingGates", [{"name": "acme.io/wait"}]),
+)
+
+
+def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> None:
+    ran = kschedx("why", "node", "n1", "-s", write(tmp_path, *CLUSTER))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        "node n1: 1 of 10 pods, would take 1 of 3 pods that wait",
+        "  taints team=a:NoSchedule",
+        "",
+        "  resource  allocatable  requested  free",
+        "  cpu                 4          3     1",
+        "  memory            8Gi          0   8Gi",
+        "  cpu held by  3 default/runs (priority 7)",
+        "",
+        "✓ default/fits fits",
+        "✗ default/big untolerated taint team=a:NoSchedule · insufficient cpu, short by 1",
+        "✗ default/gated scheduling gate acme.io/wait",
+        "",
+        "each pod was looked at alone",
+    ]
+
+
+def test_the_document_and_the_names(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    told = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)
+    assert told["resources"]["cpu"]["holders"] == [{"pod": "default/runs", "priority": 7, "amount": 3000}]
+    assert [(one["pod"], one["fits"], one["rejectedBy"]) for one in told["pending"]] == [
+        ("default/big", False, ["TaintToleration", "NodeResourcesFit"]),
+        ("default/fits", True, []),
+        ("default/gated", False, ["SchedulingGates"]),
+    ]
+    assert kschedx("why", "no/n1", "-s", cluster, "-o", "name").out == "default/fits\n"
+
+
+def test_a_node_that_is_not_there_and_what_a_node_has_not(tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    ran = kschedx("why", "node/n3", "-s", cluster)
+    assert (ran.code, 'no node "n3"' in ran.err) == (2, True)
+    assert kschedx("why", "node/n1", "-s", cluster, "--watch").code == 2
