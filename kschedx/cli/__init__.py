@@ -10,11 +10,22 @@ _COMPLETER = "kubectl_complete-kschedx"
 
 def main() -> None:
     """The entry point of the `kschedx` command, and of kubectl's plugin (`kschedx.cli.kubectl`)."""
+    import signal
+
+    from kschedx.cli.streams import OutputError, end_in_order, guard
+
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while it loads, Ctrl-C has nothing to clean up
+    guard()
     if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):
         # asked often, by scripts and prompts: nothing else is loaded for it
         from kschedx import __version__
 
-        sys.stdout.write(f"kschedx {__version__}\n")
+        try:
+            sys.stdout.write(f"kschedx {__version__}\n")
+            sys.stdout.flush()
+        except OutputError as error:
+            sys.stderr.write(f"error: write: {error}\n")
+            sys.exit(2)
         return
     import gc
     import os
@@ -25,4 +36,11 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     gc.disable()  # a process that lives for seconds frees its memory by ending
-    sys.exit(run())
+    end_in_order()
+    try:
+        signal.signal(signal.SIGINT, interrupted)
+        code = run()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

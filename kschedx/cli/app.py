@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -30,6 +30,7 @@ from kschedx.cli import (
 )
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
+from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, SeveralConfigError, UndecidableError
 
 app = typer.Typer(
@@ -90,12 +91,22 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
+        code = _outcome(arguments)
+        sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
+        return code
+    except OutputError as error:
+        return _fail(f"write: {error}", ExitCode.USAGE)
+
+
+def _outcome(arguments: Sequence[str] | None) -> int:
+    try:
         if arguments is not None:
             outcome = app(args=list(arguments), standalone_mode=False, prog_name="kschedx")
         else:
             outcome = _run_own()
-        sys.stdout.flush()  # a reader that went away is noticed here, not by Python at exit
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
+    except OutputError:
+        raise
     except UndecidableError as error:
         return _fail(str(error), ExitCode.UNDECIDED)
     except SeveralConfigError as error:
@@ -112,10 +123,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 130
     except MemoryError:
         return _fail("not enough memory for this input", ExitCode.USAGE)
-    except BrokenPipeError:
-        # the reader has seen enough; keep Python from complaining about it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.SCHEDULABLE
     except Exception as error:  # noqa: BLE001 - a defect: told in a line, with a way to the traceback
         if getattr(error, "format_message", None) is not None:
             return _usage(error)
@@ -134,8 +141,19 @@ def _run_own() -> object:
     if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
         return _answer_kubectl()
     if COMPLETE in os.environ:
+        if not _is_whole_question(os.environ):
+            return ExitCode.SCHEDULABLE
         _answer_shells()
     return app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE)
+
+
+def _is_whole_question(environment: Mapping[str, str]) -> bool:
+    """A shell says what is typed so far, too; somebody who only left the variable set waits for no answer."""
+    shell = environment[COMPLETE].rpartition("_")[2]
+    if environment[COMPLETE].startswith("source_"):
+        return True
+    needed = ("COMP_WORDS", "COMP_CWORD") if shell == "bash" else ("_TYPER_COMPLETE_ARGS",)
+    return all(name in environment for name in needed) and environment.get("COMP_CWORD", "0").isdecimal()
 
 
 def _plugin_at_fault(error: Exception) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from kschedx.cli.question import ORDER, TITLE_OF
 
 OWN = "Options"
+_PATHS = ("FILE", "PATH", "TARGET")
+"""Of what may be a path, in its metavar."""
 
 
 class Command(TyperCommand):
@@ -19,7 +22,18 @@ class Command(TyperCommand):
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ORDER.set(tuple(parameter.name or "" for parameter in order))
         left: list[str] = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            self._refuse_empty(ctx)
         return left
+
+    def _refuse_empty(self, ctx: Any) -> None:
+        """An empty path would be the current folder; what was meant is a variable of the shell that is not set."""
+        for parameter in self.get_params(ctx):
+            value = ctx.params.get(parameter.name or "")
+            if value != "" and not (isinstance(value, list | tuple) and "" in value):
+                continue
+            if parameter.name != "kubeconfig" and any(one in str(parameter.metavar) for one in _PATHS):
+                raise typer.BadParameter("it is empty, as a variable of the shell that is not set", ctx, parameter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []

@@ -45,7 +45,10 @@ def results(work: Callable[[int], T], items: Sequence[int], processes: int) -> I
 
 
 def _start() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool, with SIGTERM
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def _do(item: int) -> T:  # type: ignore[type-var]
@@ -65,7 +68,7 @@ class Progress:
         self._done = 0
         self._begun = time.monotonic()
         self._shown = 0.0
-        self._is_seen = sys.stderr.isatty()
+        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
 
     def advance(self) -> None:
         self._done += 1

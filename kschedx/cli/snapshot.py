@@ -15,6 +15,8 @@ from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.question import READS, Question, asks
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kschedx.api.snapshot_header import SnapshotHeader
     from kschedx.snapshot.snapshot import Snapshot, Source
 
@@ -107,6 +109,8 @@ def snapshot(
     if anonymize_map and not anonymize:
         raise InputError("--anonymize-map needs --anonymize")
     _check_extenders(extenders, config, anonymize=anonymize)
+    if anonymize_map and _is_one_file(anonymize_map, output):
+        raise InputError("-o and --anonymize-map name the same file: the map would be in what is given away")
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
     found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None).snapshot
@@ -179,13 +183,28 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     return json.encode(recorder.recording)
 
 
+def _is_one_file(one: str, other: str) -> bool:
+    from pathlib import Path
+
+    return one == other or Path(one).absolute() == Path(other).absolute() or _are_one_file(Path(one), Path(other))
+
+
+def _are_one_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one is not there yet
+        return False
+
+
 def _json(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:
     """A List with a line for each object, so that it can be read piece by piece, and compared line by line."""
     import msgspec
 
-    yield msgspec.json.encode(_head(header))[:-1] + b',"items":[\n'
+    from kschedx.api.hidden import json_escaped_bytes
+
+    yield json_escaped_bytes(msgspec.json.encode(_head(header))[:-1]) + b',"items":[\n'
     for number, item in enumerate(objects):
-        yield b",\n" + item if number else item
+        yield b",\n" + json_escaped_bytes(item) if number else json_escaped_bytes(item)
     yield b"\n]}\n"
 
 

@@ -15,6 +15,7 @@ import typer
 from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Pod
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.streams import reader_left
 from kschedx.errors import KschedxError
 from kschedx.explain.difference import Effect, compare
 from kschedx.explain.story import Story
@@ -68,7 +69,7 @@ class Watch:
         before, seen = Story.of(first.cycle), self._clock.now()
         pod: Pod | None = self._pod
         took = 0.0
-        while pod is not None and not pod.spec.node_name:
+        while pod is not None and not pod.spec.node_name and not reader_left():
             self._clock.sleep(max(self._interval, SHARE * took))
             begun = self._clock.seconds()
             pod, after = self._look(pod)
@@ -79,7 +80,7 @@ class Watch:
                 print_change(difference, before, after, (seen, now))
                 before, seen = after, now
         print_end(self._clock.now(), self._pod.key, "" if pod is None else pod.spec.node_name)
-        return ExitCode.UNSCHEDULABLE if pod is None else ExitCode.SCHEDULABLE
+        return ExitCode.SCHEDULABLE if pod is not None and pod.spec.node_name else ExitCode.UNSCHEDULABLE
 
     def _look(self, pod: Pod) -> tuple[Pod | None, Story | None]:
         """The pod and its story by now; as before and none where that cannot be told.

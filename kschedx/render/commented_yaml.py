@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from kschedx.api.hidden import yaml_escaped
+
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/-]*")
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
@@ -52,9 +53,4 @@ def _entry(head: str, value: object, comments: Mapping[str, str], path: str, dep
 def _scalar(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
-    text = msgspec.json.encode(value).decode()  # JSON is YAML, but for characters that YAML has only as escapes
-    return text if text.isascii() and "\x7f" not in text else _ESCAPED.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+    return yaml_escaped(msgspec.json.encode(value).decode())  # JSON is YAML, but for what YAML has only as escapes

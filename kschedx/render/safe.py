@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories that move the cursor, reorder the line or take no room: controls, bidi marks, zero widths."""
+from kschedx.api.hidden import is_hidden
 
 
 def visible(text: str) -> str:
@@ -18,7 +15,7 @@ def visible(text: str) -> str:
 def _visible(character: str) -> str:
     if character in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
-    if unicodedata.category(character) not in _HIDDEN:
+    if not is_hidden(character):
         return character
     code = ord(character)
     if code <= 0xFF:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ def compression_of(path: str) -> str:
 def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
     """Write the parts one after the other; `-` is standard output. The same parts make the same file.
 
-    `mode` is that of a new file, as far as the umask allows.
+    `mode` is that of a new file, as far as the umask allows; one that is there keeps its own.
     What was there under the name stays until all of it is written. Raises `InputError` where it cannot be written.
     """
     try:
@@ -36,10 +37,10 @@ def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
             packed = stack.enter_context(_packed(file, compression_of(path)))
             for block in _blocks(parts):
                 packed.write(block)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "loop" not in str(error).lower():
+            raise  # only a path of links that lead to each other is meant
+        reason = (getattr(error, "strerror", None) or str(error)).partition(" from ")[0].lower()
         raise InputError(f"cannot be written: {reason}", place=Place(source=path)) from None
 
 
@@ -55,8 +56,13 @@ def _opened(path: str, mode: int) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, file)
         return
     beside = target.with_name(f".{target.name}.{os.getpid()}")
+    kept = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     try:
-        with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(
+            beside, "xb", opener=lambda name, flags: os.open(name, flags, mode if kept is None else 0o600)
+        ) as file:
+            if kept is not None:
+                os.fchmod(file.fileno(), kept)
             yield cast(BinaryIO, file)
         beside.replace(target)
     except BaseException:

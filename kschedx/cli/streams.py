@@ -1,0 +1,117 @@
+"""The standard streams of the process: what happens when one is full, closed, or its reader leaves; and signals.
+
+Whoever prints need not know: a reader that left has seen enough, and what is printed for it goes nowhere, so that the
+answer's exit code stays; anything else that keeps standard output from being written is an `OutputError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+from types import FrameType
+
+
+class OutputError(Exception):
+    """Standard output cannot be written; `str()` is the system's reason."""
+
+
+class _Output(io.RawIOBase):
+    """The file under standard output."""
+
+    def __init__(self, descriptor: int, *, is_closed: bool) -> None:
+        self._descriptor = descriptor
+        self._goes_nowhere = False
+        self._is_closed = is_closed
+        self.reader_left = False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return not self._is_closed and os.isatty(self._descriptor)
+
+    def write(self, data: object, /) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]
+        if self._goes_nowhere:
+            return view.nbytes
+        if self._is_closed:
+            self._goes_nowhere = True
+            raise OutputError("bad file descriptor")
+        try:
+            return os.write(self._descriptor, view)
+        except BrokenPipeError:
+            self._goes_nowhere = self.reader_left = True
+            return view.nbytes
+        except OSError as error:
+            self._goes_nowhere = True  # or Python would try again when it ends, and complain
+            raise OutputError((error.strerror or str(error)).lower()) from None
+
+
+class _Errors(io.RawIOBase):
+    """The file under standard error: what cannot be written there cannot be told anywhere."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def write(self, data: object, /) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]
+        with contextlib.suppress(OSError):
+            return os.write(self._descriptor, view)
+        return view.nbytes
+
+
+def guard() -> None:
+    """Put both streams under guard, once, when the process begins."""
+    closed = _open_the_closed()
+    sys.stdout = _text(_Output(1, is_closed=1 in closed), sys.stdout, errors="strict")
+    sys.stderr = _text(_Errors(2), sys.stderr, errors="backslashreplace")
+
+
+def _open_the_closed() -> set[int]:
+    """The next file that is opened would have the number of a closed stream, and be printed into."""
+    closed = set()
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            closed.add(os.open(os.devnull, os.O_RDWR))
+    return closed
+
+
+def _text(raw: io.RawIOBase, before: object, *, errors: str) -> io.TextIOWrapper:
+    encoding = getattr(before, "encoding", None) or "utf-8"
+    errors = getattr(before, "errors", None) or errors
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, errors=errors, line_buffering=raw.isatty())
+
+
+def reader_left() -> bool:
+    """Nobody reads standard output any more: whoever would go on printing for ever may end."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return isinstance(raw, _Output) and raw.reader_left
+
+
+def _ended(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)  # what is on the way out cleans up
+
+
+def end_in_order() -> None:
+    """SIGTERM and SIGHUP end the process as Ctrl-C does: temporary files and workers go with it."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _ended)

@@ -1,0 +1,260 @@
+"""Output that is full, closed, or has no reader any more; signals; and what an unset variable of a shell leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kschedx.render.document import to_json
+from kschedx.sources import output
+from tests.cli.manifests import NODE, POD, changed, write
+from tests.command import ROOT, kschedx
+
+COMMAND = str(Path(sys.executable).parent / "kschedx")
+FULL = "error: write: no space left on device\n"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return write(tmp_path, NODE, POD)
+
+
+def ran(
+    *arguments: str | Path, stdout: int | None = subprocess.PIPE, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, *map(str, arguments)]
+    environment = os.environ | dict(env or {})
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+    )
+
+
+def commands(cluster: Path) -> dict[str, list[str | Path]]:
+    return {
+        "version": ["--version"],
+        "help": ["why", "--help"],
+        "screen": ["why", "pod/web-0", "-n", "shop", "-s", cluster],
+        "json": ["why", "pod/web-0", "-n", "shop", "-s", cluster, "-o", "json"],
+        "snapshot": ["snapshot", "-s", cluster, "-o", "-"],
+        "doctor": ["doctor", "-s", cluster],
+        "reason": ["reason"],
+        "profiles": ["profiles", "list"],
+        "completion": ["completion", "bash"],
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["version", "help", "screen", "json", "snapshot", "doctor", "reason", "profiles", "completion"]
+)
+def test_a_full_disk_is_said_in_a_line(name: str, cluster: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        found = ran(*commands(cluster)[name], stdout=full.fileno())
+    assert (found.returncode, found.stderr) == (2, FULL)
+
+
+@pytest.mark.parametrize("name", ["version", "screen"])
+def test_a_closed_output_is_said_in_a_line(name: str, cluster: Path) -> None:
+    words = " ".join(f"'{word}'" for word in (COMMAND, *commands(cluster)[name]))
+    found = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (2, "error: write: bad file descriptor\n")
+
+
+@pytest.mark.parametrize(("target", "code"), [("pod/web-0", 0), ("pod/huge", 1)])
+@pytest.mark.parametrize("form", ["wide", "json"])
+def test_a_reader_that_leaves_changes_no_exit_code(target: str, code: int, form: str, tmp_path: Path) -> None:
+    huge = changed(POD, "metadata.name", "huge")
+    huge = changed(huge, "spec.containers", [{"name": "c", "resources": {"requests": {"cpu": "4000"}}}])
+    cluster = write(tmp_path, NODE, POD, huge)
+    read, written = os.pipe()
+    os.close(read)
+    found = ran("why", target, "-n", "shop", "-s", cluster, "-o", form, stdout=written)
+    os.close(written)
+    assert (found.returncode, found.stderr) == (code, "")
+
+
+def test_errors_that_nobody_can_be_told_keep_their_exit_code(cluster: Path) -> None:
+    for to in ("2>/dev/full", "2>&-"):
+        words = f"'{COMMAND}' why nope -s '{cluster}' {to}"
+        assert subprocess.run(["sh", "-c", words], capture_output=True, check=False).returncode == 2
+
+
+# --- signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_quietly(number: signal.Signals, tmp_path: Path) -> None:
+    pipe = tmp_path / "cluster.json"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [COMMAND, "snapshot", "-s", pipe, "-o", tmp_path / "to.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with pipe.open("wb") as writer:  # it has begun to read
+        writer.write(b'{"items":[')
+        writer.flush()
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert process.communicate(timeout=20) == (b"", b"")
+    assert process.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
+
+
+@pytest.mark.parametrize("after", [0.03, 0.06, 0.1, 0.2])
+def test_an_early_interrupt_is_quiet(after: float, cluster: Path) -> None:
+    """Not while Python itself begins: that is not ours."""
+    begin = "import kschedx.cli as c; print('begun', flush=True); c.main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"import sys; sys.argv[0] = 'kschedx'; {begin}", "why", "--all-pending", "-s", cluster],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == b""
+
+
+def test_workers_end_with_their_parent_and_say_nothing() -> None:
+    code = (
+        "import time\n"
+        "from kschedx.cli import parallel, streams\n"
+        "streams.end_in_order()\n"
+        "for result in parallel.results(lambda item: time.sleep(0.01) or item, range(2000), 2):\n"
+        "    print(result, flush=True)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.terminate()
+    assert process.communicate(timeout=20)[1] == b""
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_a_file_that_is_not_finished_is_not_left(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"x" * (2 << 20)
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit):
+        output.write(str(tmp_path / "to.json"), parts())
+    assert not list(tmp_path.iterdir())
+
+
+# --- files
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_a_file_that_is_written_over_keeps_its_mode(mode: int, cluster: Path, tmp_path: Path) -> None:
+    to = tmp_path / "to.json"
+    to.touch()
+    to.chmod(mode)
+    assert kschedx("snapshot", "-s", cluster, "-o", to).code == 0
+    assert stat.S_IMODE(to.stat().st_mode) == mode
+    assert to.stat().st_size
+
+
+def test_links_that_lead_to_each_other(cluster: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    lines: list[list[str | Path]] = [
+        ["snapshot", "-s", cluster, "-o", one],
+        ["why", "pod/web-0", "-s", one],
+        ["why", one, "-s", cluster],
+        ["why", "pod/web-0", "-s", cluster, "--config", one],
+        ["doctor", "-s", one],
+    ]
+    for arguments in lines:
+        found = kschedx(*arguments)
+        assert (found.code, found.out) == (2, ""), arguments
+        (line,) = found.err.splitlines()
+        assert line.startswith(f"error: {one}: cannot be ")
+        assert "link" in line
+
+
+# --- characters that a terminal or an editor hides
+
+HIDDEN = "a\u202eb\u200bc\u2066d\ufeffe\x7ff\U000e0001"
+
+
+def test_documents_and_snapshots_show_what_would_be_hidden(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(
+        json.dumps(
+            {"kind": "List", "apiVersion": "v1", "items": [NODE, changed(POD, "metadata.labels", {"k": HIDDEN})]}
+        )
+    )
+    for name in ("to.json", "to.yaml"):
+        to = tmp_path / name
+        assert kschedx("snapshot", "-s", cluster, "-o", to).code == 0
+        text = to.read_text()
+        assert not set(text) & set(HIDDEN) - set("abcdef")
+        again = tmp_path / f"again-{name.replace('yaml', 'json')}"
+        assert kschedx("snapshot", "-s", to, "-o", again).code == 0
+        assert HIDDEN in json.dumps(json.loads(again.read_text()), ensure_ascii=False)
+    document = to_json({"name": HIDDEN, "plain": "é"})
+    assert not set(document) & set(HIDDEN) - set("abcdef")
+    assert "\\u202e" in document
+    assert "\\udb40\\udc01" in document
+    assert "é" in document
+    assert json.loads(document)["name"] == HIDDEN
+
+
+# --- what an unset variable of the shell leaves
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("why", "pod/web-0", "-s", ""),
+        ("why", "pod/web-0", "-s", "CLUSTER", "-s", ""),
+        ("why", "pod/web-0", "-s", "CLUSTER", "--config", ""),
+        ("why", "", "-s", "CLUSTER"),
+        ("snapshot", "-s", "CLUSTER", "-o", ""),
+        ("snapshot", "-s", "", "-o", "-"),
+        ("doctor", "-s", ""),
+        ("profiles", "check", ""),
+    ],
+)
+def test_an_empty_path_is_an_error(arguments: tuple[str, ...], cluster: Path) -> None:
+    found = kschedx(*(str(cluster) if one == "CLUSTER" else one for one in arguments))
+    assert (found.code, found.out) == (2, "")
+    assert "it is empty, as a variable of the shell that is not set" in found.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "x", ""])
+def test_a_question_of_a_shell_without_its_words_is_answered_with_nothing(shell: str) -> None:
+    found = kschedx("why", env={"_KSCHEDX_COMPLETE": f"complete_{shell}"})
+    assert (found.code, found.out, found.err) == (0, "", "")
+    words = {"_KSCHEDX_COMPLETE": "complete_bash", "COMP_WORDS": "kschedx w", "COMP_CWORD": "x"}
+    assert kschedx(env=words).err == ""
+
+
+@pytest.mark.parametrize("question", [("pod/web-0", "-n", "shop"), ("--all-pending",), ("-A", "-l", "app=web")])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("profiles: 7", "profiles: expected a list, found 7"),
+        ("percentageOfNodesToScore: 500", "percentageOfNodesToScore: Invalid value: 500"),
+        ("profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]", "does not extend ScorePlugin"),
+        ("[", "config.yaml:"),
+    ],
+)
+def test_a_bad_configuration_is_named_whatever_is_asked(
+    text: str, says: str, question: tuple[str, ...], cluster: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{text}\n")
+    found = kschedx("why", *question, "-s", cluster, "--config", config)
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith(f"error: {config}")
+    assert says in found.err
