@@ -88,9 +88,9 @@ def _verdict(drained: Drained) -> str:
     if pending:
         parts.append(f"{count(len(pending), 'pod')} would find no other node")
     if evicted and not pending:
-        parts.append(
-            f"{'all ' if not blocked and len(evicted) > 2 else ''}{count(len(evicted), 'pod')} find another node"
-        )
+        every = "all " if not blocked and len(evicted) > 2 else ""
+        find = "finds" if len(evicted) == 1 else "find"
+        parts.append(f"{every}{count(len(evicted), 'pod')} {find} another node")
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted, nobody makes them anew")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
@@ -107,7 +107,7 @@ def _stopped(budget: str, pods: list[str], allowed: dict[str, int], drained: Dra
 
 
 def _budgets(drained: Drained) -> str:
-    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets)
+    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets if number)
 
 
 def _moved(moved: list[Leaves], width: int, most: int | None) -> list[Text]:

@@ -76,7 +76,8 @@ def headline(simulation: Simulation) -> str:
     if not placed and not pending:
         parts.append("no pod is scheduled" if simulation.gated or simulation.of_others else "no pod waits for a node")
     elif not pending:
-        parts.append("1 pod gets a node" if placed == 1 else f"all {placed:,} pods get a node")
+        every = "both" if placed == 2 else f"all {placed:,}"
+        parts.append("1 pod gets a node" if placed == 1 else f"{every} pods get a node")
     elif not placed:
         parts.append(f"none of {count(pending, 'pod')} gets a node" if pending > 1 else "the pod gets no node")
     else:
@@ -113,14 +114,13 @@ def _workloads(simulation: Simulation, width: int, most: int | None) -> list[Tex
 
 def _workload(result: WorkloadResult, width: int) -> list[Text]:
     mark = ("✗ ", BAD) if result.pending else ("✓ ", GOOD)
-    asked = len(result.placed) + len(result.pending)
     parts = []
-    if asked == 1:
+    if result.pods == 1:
         parts.append(f"→ {next(iter(result.nodes))}" if result.placed else "pending")
     else:
-        parts.append(f"{len(result.placed):,} of {asked:,} placed")
+        parts.append(f"{result.pods - len(result.pending):,} of {result.pods:,} run")
         if result.nodes:
-            parts.append(_spread(result.nodes))
+            parts.append(f"{len(result.placed):,} newly {_spread(result.nodes)}")
         if result.pending:
             parts.append(f"{len(result.pending):,} pending")
     if result.evicted:

@@ -459,6 +459,7 @@ def _with_filter(answer: Callable[[str, int], Status]) -> PostFilterResult:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handle, "passes_filters", passes_filters)
+        patch.setattr(handle, "room", lambda state, incoming, nodes: None)
         me, state = Snapshot.from_objects([waiting()]).pods[0], CycleState()
         handle.run_pre_filter(state, me)
         rejection = Status(code=Code.UNSCHEDULABLE, reasons=("full",))

@@ -1,0 +1,109 @@
+"""The Simulation and Fit documents as JSON schemas: what a reader of `-o json` may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kschedx.errors import InputError, Place
+
+Json = dict[str, object]
+
+_TEXT: Json = {"type": "string"}
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_TEXTS: Json = {"type": "array", "items": _TEXT}
+_TEXT_BY_NAME: Json = {"type": "object", "additionalProperties": _TEXT}
+_COUNT_BY_NAME: Json = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+    """An object with these keys; a reader has to put up with new ones."""
+    return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+_USE: Json = {
+    "oneOf": [{"type": "null"}, _object({"requested": _COUNT_BY_NAME, "allocatable": _COUNT_BY_NAME})],
+}
+_STEP = _object(
+    {"pod": _TEXT, "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]}},
+    {
+        "bestNodes": _TEXTS,
+        "node": _TEXT,
+        "message": _TEXT,
+        "nominatedNode": _TEXT,
+        "tiedCandidates": _TEXTS,
+        "victims": _TEXTS,
+    },
+)
+_DRAIN = _object(
+    {
+        "node": _TEXT,
+        "done": {"type": "boolean"},
+        "waves": _COUNT,
+        "budgets": _COUNT_BY_NAME,
+        "pods": _list(_object({"pod": _TEXT, "fate": _TEXT, "budget": _TEXT, "node": _TEXT, "message": _TEXT})),
+    }
+)
+_WORKLOAD = _object(
+    {
+        "kind": _TEXT,
+        "namespace": _TEXT,
+        "name": _TEXT,
+        "pods": _COUNT,
+        "placed": _TEXTS,
+        "nodes": _COUNT_BY_NAME,
+        "pending": _TEXTS,
+        "evicted": _TEXTS,
+        "message": _TEXT,
+    }
+)
+
+SIMULATION: Json = _object(
+    {
+        "apiVersion": {"const": "kschedx/v1"},
+        "kind": {"const": "Simulation"},
+        "kubernetesVersion": _TEXT,
+        "source": {"type": "object"},
+        "changes": _TEXTS,
+        "steps": _list(_STEP),
+        "placed": _TEXT_BY_NAME,
+        "pending": _TEXTS,
+        "gated": _TEXTS,
+        "ofOtherSchedulers": _TEXTS,
+        "evicted": _TEXT_BY_NAME,
+        "drains": _list(_DRAIN),
+        "workloads": _list(_WORKLOAD),
+        "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
+    },
+    {"ties": _TEXT},
+)
+"""Of `kschedx simulate` and `kschedx drain`. Keys are added, never changed."""
+
+FIT: Json = _object(
+    {
+        "apiVersion": {"const": "kschedx/v1"},
+        "kind": {"const": "Fit"},
+        "kubernetesVersion": _TEXT,
+        "pod": _object({"namespace": _TEXT, "name": _TEXT, "of": _TEXT}),
+        "fits": _COUNT,
+        "wanted": {"type": ["integer", "null"]},
+        "nodes": _COUNT_BY_NAME,
+        "message": _TEXT,
+        "missing": _list(_object({"like": _TEXT, "nodes": _COUNT})),
+    }
+)
+"""Of `kschedx fit`. Keys are added, never changed."""
+
+
+def check(document: Mapping[str, object], *, source: str = "") -> None:
+    """Raises `InputError` with the place of the first thing by which a document is neither of the two."""
+    import jsonschema
+
+    schema = FIT if document.get("kind") == "Fit" else SIMULATION
+    errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(document), key=lambda error: error.json_path)
+    if errors:
+        field = errors[0].json_path.removeprefix("$").removeprefix(".")
+        raise InputError(errors[0].message, place=Place(source=source, field=field))

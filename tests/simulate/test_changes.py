@@ -1,0 +1,136 @@
+"""Changes that are tried first: what each does to the cluster, and what is told where it cannot be done."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
+from kschedx.simulate.applying import Changed, applied
+from kschedx.simulate.changes import Change, changes
+from kschedx.snapshot.snapshot import Snapshot
+from tests.simulate.clusters import nodes, shop
+
+
+def made(*written: dict[str, object]) -> tuple[Change, ...]:
+    return changes(written, lambda path: [])
+
+
+def after(*written: dict[str, object]) -> Changed:
+    snapshot = Snapshot.from_objects(shop())
+    return applied(snapshot, Setup.for_cluster(snapshot), made(*written), "shop")
+
+
+def waiting(changed: Changed) -> list[str]:
+    pods = changed.snapshot.pods
+    return sorted(pods.names[row] for row in pods.pending)
+
+
+def test_more_replicas_wait() -> None:
+    changed = after({"scale": "deploy/web=9"})
+    assert waiting(changed) == ["batch-7", "web-5", "web-7d4b9-new1", "web-7d4b9-new2", "web-7d4b9-new3"]
+    assert changed.new == ("shop/web-7d4b9-new1", "shop/web-7d4b9-new2", "shop/web-7d4b9-new3")
+
+
+def test_the_replica_that_waits_goes_first() -> None:
+    assert waiting(after({"scale": "deploy/web=5"})) == ["batch-7"]
+    gone = after({"scale": "deploy/web=0"}).snapshot.pods
+    assert not [name for name in gone.names if name.startswith("web")]
+
+
+def test_a_new_template_makes_all_pods_anew() -> None:
+    path = "deploy/web:spec.template.spec.containers[main].resources.requests.cpu"
+    changed = after({"set": f"{path}=3"})
+    assert len(waiting(changed)) == 7
+    pods = changed.snapshot.pods
+    assert not [key for key in pods.rows if key.startswith("shop/web") and pods.node[pods.rows[key]] >= 0]
+
+
+def test_a_workload_is_applied_with_all_its_replicas() -> None:
+    container = {"name": "main", "image": "db:1", "resources": {"requests": {"cpu": "100m"}}}
+    new = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 2,
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}],
+        },
+    }
+    changed = after({"apply": [new]})
+    assert waiting(changed) == ["batch-7", "db-0", "db-1", "web-5"]
+    assert set(changed.snapshot.storage.claims) == {"shop/data-db-0", "shop/data-db-1"}
+
+
+def test_a_pod_that_is_deleted_comes_back_where_it_has_a_controller() -> None:
+    assert waiting(after({"delete": "pod/web-0"})) == ["batch-7", "web-0", "web-5"]
+    assert waiting(after({"delete": "deploy/web"})) == ["batch-7"]
+
+
+def test_nodes_come_and_go() -> None:
+    changed = after({"add-nodes": "2=node-4"}, {"remove-node": "node-5"})
+    names = changed.snapshot.cluster.names
+    assert names == ("node-1", "node-2", "node-3", "node-4", "node-4-new1", "node-4-new2")
+    new = changed.snapshot.cluster.nodes[4]
+    assert new.metadata.labels["kubernetes.io/hostname"] == "node-4-new1"
+    assert waiting(changed) == ["batch-6", "batch-7", "web-4", "web-5"]
+    assert changed.added_nodes == ("node-4-new1", "node-4-new2")
+
+
+def test_nodes_change() -> None:
+    changed = after(
+        {"cordon": "node-1"},
+        {"taint": "node-2:dedicated=gpu:NoSchedule"},
+        {"label": "node-3:disk=ssd"},
+        {"set": "node/node-4:status.allocatable.cpu=64"},
+    )
+    one, two, three, *_ = changed.snapshot.cluster.nodes
+    assert one.spec.unschedulable
+    assert [str(taint) for taint in one.spec.taints] == ["node.kubernetes.io/unschedulable:NoSchedule"]
+    assert [str(taint) for taint in two.spec.taints] == ["dedicated=gpu:NoSchedule"]
+    assert three.metadata.labels["disk"] == "ssd"
+    assert changed.snapshot.cluster.allocatable[3, 0] == 64_000
+    undone = after(
+        {"cordon": "node-1"}, {"uncordon": "node-1"}, {"label": "node-3:disk=ssd"}, {"label": "node-3:disk-"}
+    )
+    assert undone.snapshot.cluster.nodes == Snapshot.from_objects(nodes()).cluster.nodes
+
+
+def test_changes_are_made_in_their_order() -> None:
+    assert waiting(after({"scale": "deploy/web=8"}, {"scale": "deploy/web=6"})) == ["batch-7", "web-5"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"scale": "deploy/weeb=3"}, 'deploy/weeb=3: no Deployment "weeb" in namespace "shop" (did you mean "web"?)'),
+        ({"scale": "ds/web=3"}, 'scale ds/web=3: no DaemonSet "web" in namespace "shop"'),
+        ({"scale": "deploy/web=many"}, 'scale deploy/web=many: found "many", expected a number'),
+        ({"scale": "deploy/web"}, 'scale deploy/web: found "deploy/web", allowed is KIND/NAME=REPLICAS'),
+        ({"scale": "web=3"}, 'scale web=3: "web" is no KIND/NAME (such as deploy/web or sts/db)'),
+        ({"drain": "node-9"}, 'drain node-9: no node "node-9" in the snapshot (did you mean "node-5"?)'),
+        ({"delete": "pod/web-77"}, 'delete pod/web-77: no pod "web-77" in namespace "shop" (did you mean "web-5"?)'),
+        ({"taint": "node-1:a=b:NoShedule"}, '"NoShedule" is no effect (did you mean "NoSchedule"?)'),
+        ({"label": "node-1:nope-"}, '"nope" is no label of node-1'),
+        ({"add-nodes": "lots=node-1"}, 'found "lots", expected a number'),
+        ({"add-nodes": "100000=node-1"}, "found 100,000, at most 10,000 are simulated"),
+        ({"set": "deploy/web:spec.template.spec.containers[man].image=x"}, 'there is no "man" (did you mean "main"?)'),
+        ({"set": "node/node-1:spec.unschedulabel=true"}, '"spec.unschedulabel" is no field that scheduling reads'),
+        ({"skale": "deploy/web=3"}, '"skale" is no change (did you mean "scale"?)'),
+        ({"scale": "deploy/web=3", "drain": "node-1"}, "expected a map with one key"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_told(change: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError) as raised:
+        after(change)
+    assert told in str(raised.value)
+
+
+def test_the_library_takes_them_too() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    simulation = kschedx.simulate(snapshot, changes=[{"scale": "deploy/web=20"}], namespace="shop")
+    assert len(simulation.placed) == 15
+    assert simulation.pending == ("shop/batch-7",)
+    assert Snapshot.from_objects(shop()).pods.pending == snapshot.pods.pending

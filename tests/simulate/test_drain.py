@@ -1,0 +1,127 @@
+"""A drain, as kubectl decides it and as budgets let it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from kschedx.explain.setup import Setup
+from kschedx.simulate.applying import Changed
+from kschedx.simulate.drain import Drained, Fate
+from kschedx.simulate.simulation import Options, Simulator, drain_each, drain_in_turn
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, pod
+from tests.simulate.clusters import budget, deployment, nodes, shop
+
+
+def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: bool) -> list[Drained]:
+    snapshot = Snapshot.from_objects(objects)
+    setup = Setup.for_cluster(snapshot)
+    found = drain_in_turn(snapshot, setup, names, options=Options(**flags), comes_back=comes_back)
+    return list(found.drained)
+
+
+def fates(one: Drained) -> dict[str, Fate]:
+    return {leaves.pod.partition("/")[2]: leaves.fate for leaves in one.pods}
+
+
+def owned(kind: str) -> dict[str, object]:
+    return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "it", "uid": "it", "controller": True}]}
+
+
+def test_pods_go_elsewhere_and_nothing_new_comes() -> None:
+    (one,) = drained(shop(), "node-1")
+    assert one.is_done
+    assert {leaves.pod: leaves.node for leaves in one.pods} == {
+        "shop/web-0": "node-4",
+        "shop/batch-0": "node-5",
+        "shop/batch-1": "node-2",
+    }
+
+
+def test_what_belongs_to_the_node_stays() -> None:
+    agents = [
+        pod("agent", on="node-1", metadata=owned("DaemonSet")),
+        pod("static", on="node-1", metadata=owned("Node")),
+    ]
+    (one,) = drained([*nodes(), *agents], "node-1")
+    assert fates(one) == {"agent": Fate.OF_DAEMON_SET, "static": Fate.OF_KUBELET}
+    assert one.is_done
+
+
+@pytest.mark.parametrize(
+    ("what", "flag", "without", "with_it"),
+    [
+        ({}, "force", Fate.NEEDS_FORCE, Fate.DELETED),
+        (
+            {"metadata": owned("ReplicaSet"), "volumes": [{"name": "tmp", "emptyDir": {}}]},
+            "delete_emptydir_data",
+            Fate.NEEDS_EMPTYDIR_FLAG,
+            Fate.EVICTED,
+        ),
+    ],
+)
+def test_kubectl_wants_a_flag(what: dict[str, object], flag: str, without: Fate, with_it: Fate) -> None:
+    objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("odd", on="node-1", **what)]  # type: ignore[arg-type]
+    (refused,) = drained(objects, "node-1")
+    assert refused.is_refused
+    assert not refused.is_done
+    assert fates(refused)["odd"] is without
+    (done,) = drained(objects, "node-1", **{flag: True})
+    assert done.is_done
+    assert fates(done) == {"web-0": Fate.EVICTED, "odd": with_it}
+
+
+def test_a_budget_lets_so_many_go_at_a_time() -> None:
+    web = deployment("web", "1", ["node-1", "node-1", "node-1"])
+    (one,) = drained([*nodes(), *web, budget("web", 1)], "node-1")
+    assert one.is_done
+    assert one.waves == 3
+
+
+def test_a_budget_that_allows_nothing_stops_it() -> None:
+    web = deployment("web", "1", ["node-1", "node-2"])
+    batch = deployment("batch", "1", ["node-1"])
+    (one,) = drained([*nodes(), *web, *batch, budget("web", 0)], "node-1")
+    assert fates(one) == {"web-0": Fate.BUDGET, "batch-0": Fate.EVICTED}
+    assert [leaves.budget for leaves in one.of(Fate.BUDGET)] == ["shop/web"]
+    assert not one.is_done
+
+
+def test_who_finds_no_other_node_uses_up_the_budget() -> None:
+    web = deployment("web", "5", ["node-1", "node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
+    (one,) = drained([*nodes(("16", "2")), *web, budget("web", 1)], "node-1")
+    assert [leaves.fate for leaves in one.pods] == [Fate.EVICTED, Fate.BUDGET]
+    assert "node(s) were unschedulable" in one.pending[0].message
+
+
+def test_nodes_in_turn_come_back_and_together_do_not() -> None:
+    web = deployment("web", "6", ["node-1", "node-2"])
+    objects = [*nodes(("8", "8", "8")), *web]
+    assert [one.is_done for one in drained(objects, "node-1", "node-2", "node-3")] == [True, True, True]
+    assert [one.is_done for one in drained(objects, "node-1", "node-2", comes_back=False)] == [True, False]
+
+
+def test_each_by_itself_leaves_no_trace() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    setup = Setup.for_cluster(snapshot)
+    every = drain_each(snapshot, setup, snapshot.cluster.names, options=Options())
+    for one in every.drained:
+        (alone,) = drained(shop(), one.node)
+        assert one == alone
+
+
+def test_a_drain_and_back_again_is_the_same_cluster() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    simulator = Simulator(Changed(snapshot=snapshot), Setup.for_cluster(snapshot), Options())
+    cluster = simulator.run.cluster
+    before = cluster.frozen()
+    simulator.drain(["node-1", "node-2"], comes_back=False)
+    cluster.revert(0)
+    after = cluster.frozen()
+    np.testing.assert_array_equal(after.pods.node, before.pods.node)
+    assert after.cluster.nodes == before.cluster.nodes
+    assert list(after.pods.start_times) == list(before.pods.start_times)
+    assert [after.pods[row] for row in range(len(after.pods))] == [before.pods[row] for row in range(len(before.pods))]

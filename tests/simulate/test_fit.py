@@ -1,0 +1,43 @@
+"""How many more fit, and how many nodes are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.explain.setup import Setup
+from kschedx.simulate.fit import Fit, fit
+from kschedx.snapshot.snapshot import Snapshot
+from tests.simulate.clusters import deployment, nodes, shop
+
+
+def fitted(name: str, wanted: int | None = None) -> Fit:
+    snapshot = Snapshot.from_objects(shop())
+    pod = snapshot.pods[snapshot.pods.rows[f"shop/{name}"]]
+    return fit(snapshot, Setup.for_cluster(snapshot), pod, wanted=wanted)
+
+
+def test_as_many_as_there_is_room_for() -> None:
+    found = fitted("web-0")
+    assert found.nodes == {"node-5": 5, "node-1": 3, "node-2": 3, "node-3": 3, "node-4": 3}
+    assert found.stopped is not None
+    assert found.stopped.message == "0/5 nodes are available: 5 Insufficient cpu."
+
+
+@pytest.mark.parametrize(("wanted", "enough"), [(17, True), (18, False)])
+def test_a_number_that_is_asked_for(wanted: int, enough: bool) -> None:
+    found = fitted("web-0", wanted)
+    assert found.is_enough is enough
+    assert bool(found.missing) is not enough
+
+
+def test_how_many_nodes_like_which_are_missing() -> None:
+    found = fitted("batch-0", 10)
+    assert found.count == 6
+    assert [(one.like, one.nodes) for one in found.missing] == [("node-1", 1), ("node-4", 2)]
+
+
+def test_more_nodes_do_not_help_who_fits_on_none() -> None:
+    objects = [*nodes(("2", "2")), *deployment("web", "4", [None])]
+    snapshot = Snapshot.from_objects(objects)
+    found = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=2)
+    assert (found.count, found.missing) == (0, ())

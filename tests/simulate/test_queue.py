@@ -1,0 +1,88 @@
+"""What follows from one decision to the next, beyond what is recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import kschedx
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import pod
+from tests.simulate.clusters import deployment, nodes, shop
+
+FULL = ["node-1"] * 4
+
+
+def full_cluster() -> Snapshot:
+    """One node full of batch, another that is half empty, and a pod of high priority that needs half of the first."""
+    urgent = pod("urgent", namespace="shop", priority=9, containers=[asking("4")], nodeSelector={"zone": "a"})
+    one, two = nodes(("8", "6"))
+    one["metadata"]["labels"]["zone"] = "a"  # type: ignore[index] # a manifest is a map of maps
+    return Snapshot.from_objects([one, two, *deployment("batch", "2", FULL), urgent])
+
+
+def asking(cpu: str) -> dict[str, object]:
+    return {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+
+
+def test_victims_come_back_and_find_another_node() -> None:
+    simulation = kschedx.simulate(full_cluster())
+    assert dict(simulation.evictions) == {"shop/batch-2": "shop/urgent", "shop/batch-3": "shop/urgent"}
+    assert simulation.placed == {"shop/urgent": "node-1", "shop/batch-2": "node-2", "shop/batch-3": "node-2"}
+    assert not simulation.pending
+
+
+def test_nobody_makes_them_anew_without_recreate() -> None:
+    simulation = kschedx.simulate(full_cluster(), recreate=False)
+    assert simulation.placed == {"shop/urgent": "node-1"}
+    assert not simulation.pending
+
+
+def test_every_steps_explanation_is_that_of_why() -> None:
+    simulation = kschedx.simulate(full_cluster())
+    told = simulation.to_dict()["steps"]
+    assert isinstance(told, list)
+    for number, step in enumerate(told):
+        found = simulation.explain(number)
+        assert (found.outcome.value, found.message) == (step["outcome"], step.get("message", ""))
+        assert sorted(found.to_dict()["bestNodes"]) == step.get("bestNodes", [])  # type: ignore[call-overload]
+
+
+def test_one_by_one_is_as_rebuilding_the_snapshot_each_time() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    simulation = kschedx.simulate(snapshot, changes=[{"scale": "deploy/web=14"}], namespace="shop")
+    for number, step in enumerate(simulation.steps):
+        assert step.decision is not None
+        names = simulation.run.cluster.node_names
+        assert simulation.explain(number).best_nodes == tuple(names[row] for row in step.decision.best)
+
+
+def test_ties_by_lot_are_the_same_every_time() -> None:
+    def placed(seed: int) -> dict[str, str]:
+        return dict(kschedx.simulate(Snapshot.from_objects(shop()), seed=seed).placed)
+
+    assert placed(3) == placed(3)
+    assert len({tuple(sorted(placed(seed).items())) for seed in range(12)}) > 1
+
+
+@pytest.mark.parametrize("gone", ["schedulingGates", "schedulerName"])
+def test_pods_that_no_scheduler_takes_are_told_apart(gone: str) -> None:
+    more = {"schedulingGates": [{"name": "wait"}]} if gone == "schedulingGates" else {"schedulerName": "mine"}
+    simulation = kschedx.simulate(Snapshot.from_objects([*nodes(), pod("held", **more)]))
+    assert (simulation.gated, simulation.of_others) == (
+        (("default/held",), ()) if gone == "schedulingGates" else ((), ("default/held",))
+    )
+    assert not simulation.placed
+    assert not simulation.pending
+
+
+def test_the_cluster_afterwards_is_where_everything_went() -> None:
+    simulation = kschedx.simulate(Snapshot.from_objects(shop()))
+    after = simulation.after
+    for key, node in simulation.placed.items():
+        row = after.pods.rows[key]
+        assert after.cluster.names[int(after.pods.node[row])] == node == after.pods.node_names[row]
+    assert not after.pods.pending
+    used = simulation.usage_after.total().requested["cpu"] - simulation.usage_before.total().requested["cpu"]
+    assert used == 3000
+    assert int(np.count_nonzero(after.pods.node >= 0)) == 14

@@ -1,0 +1,46 @@
+"""The stories of `fixtures/` about what happens next: a cluster and, in ask.txt, the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from kschedx.simulate.schema import check
+from tests.command import ROOT, Ran, kschedx
+from tests.conftest import Golden
+
+FOLDER = Path(__file__).parent / "golden"
+ASKS = sorted((ROOT / "fixtures").glob("*/ask.txt"))
+
+each_story = pytest.mark.parametrize("ask", ASKS, ids=lambda path: path.parent.name)
+
+
+def told(ask: Path, *options: str, columns: int = 100) -> tuple[str, Ran]:
+    cluster = str((ask.parent / "cluster.yaml").relative_to(ROOT))
+    arguments = (*shlex.split(ask.read_text(encoding="utf-8")), "--snapshot", cluster, *options)
+    return " ".join(("$ kschedx", *arguments)), kschedx(*arguments, columns=columns)
+
+
+@each_story
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> None:
+    typed, ran = told(ask, columns=columns)
+    golden.check(FOLDER / f"{ask.parent.name}-{columns}.txt", f"{typed}\n{ran.out}--- exit code {ran.code}\n{ran.err}")
+    lines = ran.out.splitlines()
+    assert len(lines) <= 40
+    assert not [line for line in lines if cell_len(line) > columns or line != line.rstrip()]
+
+
+@each_story
+def test_the_document_keeps_to_its_schema(ask: Path) -> None:
+    _, ran = told(ask, "-o", "json")
+    check(json.loads(ran.out))
+
+
+def test_every_expected_file_has_a_story() -> None:
+    names = {path.name.rpartition("-")[0] for path in FOLDER.glob("*.txt")}
+    assert names == {path.parent.name for path in ASKS}
