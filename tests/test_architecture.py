@@ -69,10 +69,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
+    "schemas": {"doctor"},
     "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"asking", "loading", "sources"},
     "cli": CORE
-    | {"apiserver", "asking", "doctor", "export", "loading", "releases", "schedulers", "sources", "render", TOP},
+    | {"apiserver", "asking", "doctor", "export", "loading", "releases", "schedulers", "schemas", "sources"}
+    | {"render", TOP},
     "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
     "asking": {"framework", "sources"},
     "__main__": {"cli"},

@@ -23,6 +23,7 @@ from kschedx.cli import (
     plugins,
     profiles,
     reason,
+    schema,
     shells,
     simulate,
     snapshot,
@@ -56,6 +57,7 @@ for _name, _module, _command in (
     ("fleet", fleet, fleet.fleet),
     ("mcp", mcp, mcp.mcp),
     ("integrations", integrations, integrations.integrations),
+    ("schema", schema, schema.schema),
     ("completion", shells, shells.completion),
 ):
     app.command(

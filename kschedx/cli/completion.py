@@ -121,3 +121,10 @@ def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
         [one.get("schedulerName") for one in profiles if isinstance(one, dict)] if isinstance(profiles, list) else []
     )
     return _beginning(incomplete, [str(name or "default-scheduler") for name in named] or ["default-scheduler"])
+
+
+def documents(incomplete: str) -> list[str]:
+    """Kinds of documents that have a schema."""
+    from kschedx.schemas import NAMES
+
+    return [name for name in NAMES if name.lower().startswith(incomplete.lower())]

@@ -6,7 +6,7 @@ import pytest
 
 import kschedx
 from kschedx.errors import InputError
-from kschedx.explain.schema import check_document
+from kschedx.schemas import check_document
 from tests.builders import node, pod
 
 

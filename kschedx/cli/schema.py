@@ -1,0 +1,37 @@
+"""`kschedx schema`: what a reader of a document may rely on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kschedx.cli import completion
+from kschedx.cli.exit_codes import ExitCode
+
+HELP = """Print the JSON Schema of a document, as -o json writes it. Without NAME, list them.
+
+\b
+Examples:
+  kschedx schema Explanation                     # of kschedx why -o json
+  kschedx why pod/web-0 -o json | check-jsonschema --schemafile <(kschedx schema Explanation) -
+"""
+SUMMARY = "Print the JSON Schema of a document."
+
+
+def schema(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=completion.documents)
+    ] = None,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx import schemas
+    from kschedx.render.document import to_json
+
+    if name is not None:
+        typer.echo(to_json(schemas.schema(name)))
+        return ExitCode.SCHEDULABLE
+    width = max(map(len, schemas.NAMES))
+    for kind, command in schemas.NAMES.items():
+        typer.echo(f"{kind:<{width}}  kschedx {command}")
+    return ExitCode.SCHEDULABLE

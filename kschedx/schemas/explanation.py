@@ -1,0 +1,161 @@
+"""The Explanation document (`why -o json`), and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kschedx.schemas.parts import CODES, COUNTS, STRINGS, Json, array, by_name, document, json_object, nullable
+
+_FINDING = json_object({"reason": {"type": "string"}}, closed=False)
+_STATUS: Mapping[str, Json] = {
+    "code": {"enum": list(CODES)},
+    "reasons": STRINGS,
+    "findings": {"type": "array", "items": _FINDING},
+}
+_STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **_STATUS}
+_VERDICT = json_object({"code": {"enum": list(CODES)}, "plugin": nullable({"type": "string"}), "reasons": STRINGS})
+_NODE = json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(_STATUS))})
+_UNHEARD = json_object(
+    {"where": STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
+    optional={
+        "plugin": {"type": "string"},
+        "extender": {"type": "string"},
+        "kind": {"type": "string"},
+        "objects": STRINGS,
+        "completedBy": {"type": "string"},
+        "waived": {"const": True},
+    },
+)
+_TARGET = json_object(
+    {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "name": {"type": "string"}},
+    optional={"namespace": {"type": "string"}},
+)
+_CHANGE: Json = {
+    "oneOf": [
+        json_object({"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}}),
+        json_object({"target": _TARGET, "delete": {"const": True}}),
+        json_object({"target": _TARGET, "create": {"type": "object"}}),
+    ]
+}
+
+SCHEMA: Json = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "Explanation",
+    **json_object(
+        {
+            "apiVersion": {"const": "kschedx/v1"},
+            "kind": {"const": "Explanation"},
+            "kubernetesVersion": {"type": "string"},
+            "source": json_object(
+                {"text": {"type": "string"}, "kinds": COUNTS},
+                optional={
+                    "serverVersion": {"type": "string"},
+                    "missing": {"type": "object", "additionalProperties": {"enum": ["forbidden", "absent"]}},
+                    "namespaces": STRINGS,
+                    "anonymized": {"const": True},
+                },
+                closed=False,
+            ),
+            "pod": json_object(
+                {
+                    "namespace": {"type": "string"},
+                    "name": {"type": "string"},
+                    "schedulerName": {"type": "string"},
+                    "priority": {"type": "integer"},
+                }
+            ),
+            "profile": json_object(
+                {
+                    "schedulerName": {"type": "string"},
+                    "extensionPoints": by_name(
+                        {
+                            "type": "array",
+                            "items": {
+                                "oneOf": [
+                                    {"type": "string"},
+                                    json_object({"name": {"type": "string"}, "weight": {"type": "integer"}}),
+                                ]
+                            },
+                        }
+                    ),
+                }
+            ),
+            "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
+            "bestNodes": STRINGS,
+            "message": {"type": "string"},
+            "preEnqueue": {"type": "array", "items": json_object(_STEP)},
+            "preFilter": {"type": "array", "items": json_object({**_STEP, "nodes": nullable(STRINGS)})},
+            "filter": nullable(
+                json_object(
+                    {
+                        "skipped": STRINGS,
+                        "nodes": by_name(
+                            json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(_STATUS))})
+                        ),
+                    }
+                )
+            ),
+            "score": nullable(
+                json_object(
+                    {
+                        "skipped": STRINGS,
+                        "weights": COUNTS,
+                        "nodes": by_name(
+                            json_object(
+                                {
+                                    "raw": COUNTS,
+                                    "normalized": COUNTS,
+                                    "weighted": COUNTS,
+                                    "total": {"type": "integer"},
+                                }
+                            )
+                        ),
+                    }
+                )
+            ),
+            "postFilter": nullable(
+                json_object(
+                    {
+                        "code": {"enum": list(CODES)},
+                        "reasons": STRINGS,
+                        "nominatedNode": nullable({"type": "string"}),
+                        "bestCandidates": STRINGS,
+                        "candidates": {
+                            "type": "array",
+                            "items": json_object(
+                                {"node": {"type": "string"}, "victims": STRINGS, "pdbViolations": {"type": "integer"}}
+                            ),
+                        },
+                    }
+                )
+            ),
+            "fixes": {
+                "type": "array",
+                "items": json_object(
+                    {
+                        "title": {"type": "string"},
+                        "certainty": {"enum": ["verified", "partial"]},
+                        "changes": {"type": "array", "items": _CHANGE},
+                        "feasibleNodes": STRINGS,
+                    }
+                ),
+            },
+            "notes": {
+                "type": "array",
+                "items": json_object({"id": {"type": "string"}, "text": {"type": "string"}}, closed=False),
+            },
+        },
+        optional={"unheard": {"type": "array", "items": _UNHEARD}},
+        closed=False,
+    ),
+}
+"""JSON schema (2020-12) of the document. Keys are added, never changed, so a reader must put up with new ones."""
+
+LIST: Json = document(
+    "ExplanationList",
+    {
+        "items": array({"$ref": "#/$defs/Explanation"}),
+        "undecided": array(json_object({"pod": {"type": "string"}, "reason": {"type": "string"}})),
+    },
+) | {"$defs": {"Explanation": SCHEMA}}
+"""Of `why` for many pods."""
