@@ -12,6 +12,7 @@ from kschedx.autoscaler.cluster import Autoscaler, PodScaling
 from kschedx.autoscaler.pod_document import scaling_document
 from kschedx.explain.notes import Note, notes
 from kschedx.fixes import find_fixes
+from kschedx.fixes.owners import owner_of_template
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 
@@ -49,7 +50,9 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
-        return tuple(map(Fix.of, find_fixes(self.scheduler, self.cycle)))
+        pod = self.cycle.pod
+        owner = owner_of_template(self.cycle.snapshot, pod)
+        return tuple(Fix.of(one, owner, pod) for one in find_fixes(self.scheduler, self.cycle))
 
     @cached_property
     def scaling(self) -> PodScaling | None:

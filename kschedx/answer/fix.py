@@ -5,7 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kschedx import fixes
+from kschedx.api.types import Pod
 from kschedx.fixes import Certainty, Change
+from kschedx.fixes.owners import Owner, for_owner
 from kschedx.render.words.fixes import commands, title
 
 
@@ -21,20 +23,28 @@ class Fix(Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     """kubectl's commands that do it; none where it takes a patch."""
 
+    apply: tuple[Change, ...] = ()
+    """What somebody would send: the same changes, those of the pod made to its owner's template where that is known."""
+
     @classmethod
-    def of(cls, found: fixes.Fix) -> Fix:
+    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod) -> Fix:
+        apply = found.changes if owner is None else tuple(for_owner(one, owner, pod) for one in found.changes)
         return cls(
             title=title(found),
             certainty=found.certainty,
             changes=found.changes,
             feasible_nodes=found.feasible_nodes,
             commands=commands(found),
+            apply=apply,
         )
 
     def to_dict(self) -> dict[str, object]:
-        return {
+        told: dict[str, object] = {
             "title": self.title,
             "certainty": self.certainty.value,
             "changes": [change.to_dict() for change in self.changes],
             "feasibleNodes": list(self.feasible_nodes),
         }
+        if self.apply != self.changes:
+            told["apply"] = [change.to_dict() for change in self.apply]
+        return told

@@ -21,6 +21,7 @@ class Format(StrEnum):
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
+    PATCH = "patch"
     MARKDOWN = "markdown"
     HTML = "html"
     SVG = "svg"
@@ -37,6 +38,8 @@ class Report(Struct, frozen=True, kw_only=True):
     yaml: Callable[[], str] | None = None
     """Where it is not the document."""
     names: Callable[[], Iterable[str]] | None = None
+    patch: Callable[[], str] | None = None
+    """Commands that do what was found."""
     page: Callable[[], Page] | None = None
     """To be shown and shared: as Markdown, one HTML file, a picture."""
     checks: Callable[[], Sequence[Check]] | None = None
@@ -93,6 +96,9 @@ def write(report: Report, output: Format | None) -> None:
             assert report.names is not None, "a command offers the forms that its reports have"
             for name in report.names():
                 typer.echo(name)
+        case Format.PATCH:
+            assert report.patch is not None, "a command offers the forms that its reports have"
+            typer.echo(report.patch(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
             assert report.page is not None, "a command offers the forms that its reports have"
             typer.echo(_page(report.page(), output), nl=False)

@@ -67,6 +67,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
     dry_run: str | None = None
     watch: bool = False
     interactive: bool = False
+    fix: int | None = None
+    """Which one to apply, from 1."""
+    tries: list[str] = []
+    """Changes of the pod."""
 
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
@@ -87,7 +91,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     def is_plain(self) -> bool:
         """Nothing is asked for that is about one pod's own story."""
         formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
-        return self.output in formats and not self.node and self.nodes is None and not self.interactive
+        alone = self.node or self.nodes or self.interactive or self.fix or self.tries
+        return self.output in formats and not alone
 
     @property
     def is_many(self) -> bool:
@@ -112,6 +117,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError(f'--nodes: found "{self.nodes}", allowed is "all"', hint="--node NAME shows one")
         if self.dry_run not in (None, "server"):
             raise InputError(f'--dry-run: found "{self.dry_run}", allowed is "server"')
+        if (self.output is Format.PATCH) > (self.fix is not None):
+            raise InputError("-o patch prints a fix", hint="which one says --fix N")
+        if self.fix is not None and self.output not in (Format.PATCH, Format.YAML):
+            raise InputError("--fix prints a fix to apply", hint="-o patch or -o yaml")
+        if (self.fix is not None or self.tries) and (self.is_many or self.watch):
+            raise InputError(f"--{'try' if self.tries else 'fix'} is about one pod")
         if self.dry_run and (question.snapshot or self.is_many):
             raise InputError("--dry-run=server is about one manifest and a live cluster")
 
@@ -147,9 +158,22 @@ def why(
         Format | None,
         option(
             *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            *(Format.JUNIT, Format.SARIF),
+            *(Format.JUNIT, Format.SARIF, Format.PATCH),
             text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it; junit "
-            "and sarif for CI.",
+            "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
+        ),
+    ] = None,
+    fix: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="The N-th fix, to apply: -o patch or -o yaml. Nothing is ever sent."),
+    ] = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            metavar="CHANGE",
+            help="Try a change of the pod and say what it does: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
+            "remove it, or a file with a JSON patch or a merge patch. Repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -192,6 +216,8 @@ def why(
         dry_run=dry_run,
         watch=watch,
         interactive=interactive,
+        fix=fix,
+        tries=tries or [],
     )
     wanted.check(question)
     manifests = Manifests.read(files) if files else None
@@ -240,6 +266,8 @@ def _one(
         if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
             return _daemon_set(subject, setup, found, wanted.output)
         explanation = explain(subject, setup, question.autoscaling)
+        if wanted.tries:
+            explanation = _tried(wanted.tries, snapshot, setup, found, explanation)
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
@@ -248,6 +276,9 @@ def _one(
         with needs("interactive"):
             from kschedx.cli.interactive import Why
         Why(explanation).run()
+        return exit_code_of(explanation.outcome)
+    if wanted.fix is not None:
+        write(_fix_report(explanation, wanted.fix, found), wanted.output)
         return exit_code_of(explanation.outcome)
     write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
@@ -284,8 +315,15 @@ def _several(
     from kschedx.errors import InputError
     from kschedx.explain.many import owner_of
 
-    if wanted.watch or wanted.dry_run:
-        raise InputError(f"{'--watch' if wanted.watch else '--dry-run=server'} is about one pod, and there are several")
+    about_one = {
+        "watch": wanted.watch,
+        "dry-run=server": wanted.dry_run,
+        "fix": wanted.fix,
+        "try": wanted.tries,
+    }
+    for name, is_asked in about_one.items():
+        if is_asked:
+            raise InputError(f"--{name} is about one pod, and there are several")
     items = []
     for one in found:
         subject = _subject(question, snapshot, setup, one, wanted)
@@ -346,6 +384,72 @@ def _subject(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | 
     )
     subject = found.admitted(snapshot, setup, manifest)
     return replace(subject, notes=(*notes, *subject.notes))
+
+
+def _tried(
+    changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Explanation
+) -> Explanation:
+    """The same question about the pod as somebody thinks that it should be."""
+    import msgspec
+
+    from kschedx.answer import trying
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+    from kschedx.api.types import Pod
+    from kschedx.explain.notes import Note
+
+    manifest = trying.as_manifest(found) if isinstance(found, Pod) else dict(found.manifest)
+    for change in changes:
+        patch = _patch_of(change)
+        manifest = trying.with_change(manifest, change) if patch is None else trying.with_patch(manifest, patch)
+    if isinstance(found, Pod):
+        subject = stored(snapshot, trying.as_pod(manifest))
+    else:
+        subject = found.admitted(snapshot, setup, manifest)
+    text = f"tried with {', '.join(changes)}; without it: {before.outcome.value}"
+    note = Note(id="tried", text=text, facts={"changes": list(changes), "before": before.outcome.value})
+    return explain(msgspec.structs.replace(subject, notes=(note, *subject.notes)), setup)
+
+
+def _patch_of(change: str) -> object | None:
+    """What a file with a patch holds; None where the change is no file."""
+    from pathlib import Path
+
+    import yaml
+
+    from kschedx.errors import InputError, Place
+
+    if not Path(change).is_file():
+        return None
+    try:
+        found: object = yaml.safe_load(Path(change).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"cannot be read: {str(error).splitlines()[0]}", place=Place(source=change)) from None
+    return found
+
+
+def _fix_report(explanation: Explanation, number: int, found: Pod | Written) -> Report:
+    """One fix, to apply."""
+    from kschedx.cli.apply import known_manifest
+    from kschedx.errors import InputError
+
+    fixes = explanation.fixes
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
+        raise InputError(f"no fix {number}: {there}")
+    fix = fixes[number - 1]
+
+    def yaml() -> str:
+        from kschedx.render.apply import manifests
+
+        return manifests(fix.apply, known_manifest(explanation.cycle.snapshot, found))
+
+    def patch() -> str:
+        from kschedx.render.apply import commands
+
+        return commands(fix.apply)
+
+    return Report(screen=lambda _: None, document=fix.to_dict, yaml=yaml, patch=patch)
 
 
 def place_of(found: Pod | Written) -> Place:

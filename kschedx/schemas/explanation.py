@@ -137,7 +137,8 @@ SCHEMA: Json = {
                         "certainty": {"enum": ["verified", "partial"]},
                         "changes": {"type": "array", "items": _CHANGE},
                         "feasibleNodes": STRINGS,
-                    }
+                    },
+                    optional={"apply": {"type": "array", "items": _CHANGE}},
                 ),
             },
             "notes": {

@@ -1,0 +1,130 @@
+"""A fix for whoever makes the pod: what is to be changed is the owner's template, or the pod comes again as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.api.kinds import KINDS
+from kschedx.api.types import OwnerReference, Pod
+from kschedx.fixes.changes import Change, Json, Target
+from kschedx.fixes.patching import PatchError, patched
+from kschedx.snapshot.snapshot import Snapshot
+
+IMMUTABLE = ("Job",)
+"""Kinds whose template cannot be changed."""
+_CONTAINER = re.compile(r"/spec/(containers|initContainers)/(\d+)(/.*)")
+
+
+class Owner(Struct, frozen=True, kw_only=True):
+    kind: str
+    name: str
+    manifest: dict[str, object]
+
+    @property
+    def template(self) -> tuple[str, ...]:
+        """Where the pod's template is in the manifest."""
+        return KINDS[self.kind].template
+
+
+def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
+    """What has the pod's template: the Deployment, not its ReplicaSet. None where the snapshot does not tell.
+
+    A ReplicaSet has its Deployment's template, so the Deployment itself need not be in the snapshot.
+    """
+    controller = pod.metadata.controller
+    found: Owner | None = None
+    while controller is not None and controller.kind in KINDS and KINDS[controller.kind].template:
+        raw = snapshot.workloads.get((controller.kind, pod.metadata.namespace, controller.name))
+        if raw is None and found is None and (above_it := _deployment_of(controller, pod)) is not None:
+            controller = above_it
+            continue
+        if raw is None:
+            if found is not None and KINDS[controller.kind].template == found.template:
+                manifest = {**found.manifest, "apiVersion": controller.api_version}
+                found = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
+            break
+        try:
+            manifest = msgspec.json.decode(raw, type=dict[str, object])
+            above = msgspec.convert(manifest, _Owned).metadata.owner_references
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            break
+        found = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
+        controller = next((one for one in above if one.controller), None) or _deployment_of(controller, pod)
+    return None if found is None or found.kind in IMMUTABLE else found
+
+
+def _deployment_of(controller: OwnerReference, pod: Pod) -> OwnerReference | None:
+    """The Deployment of a ReplicaSet that is not there: its name, less the hash that the pod carries too."""
+    template_hash = pod.metadata.labels.get("pod-template-hash")
+    if controller.kind != "ReplicaSet" or not template_hash or not controller.name.endswith(f"-{template_hash}"):
+        return None
+    name = controller.name.removesuffix(f"-{template_hash}")
+    return OwnerReference(api_version="apps/v1", kind="Deployment", name=name, controller=True)
+
+
+class _Metadata(Struct, frozen=True, rename="camel"):
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class _Owned(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+def for_owner(change: Change, owner: Owner, pod: Pod) -> Change:
+    """The change of the pod as one of its owner's template; the same where the template does not have what it is
+    about, such as a container that admission has added."""
+    if change.target.kind != "Pod" or change.target.name != pod.metadata.name or not change.patch:
+        return change
+    template: object = owner.manifest
+    for part in owner.template:
+        template = template.get(part) if isinstance(template, Mapping) else None
+    if not isinstance(template, dict):
+        return change
+    lead = "".join(f"/{part}" for part in owner.template)
+    try:
+        operations = tuple(_operations(change.patch, pod, template, lead))
+        patched(owner.manifest, operations)
+    except PatchError:
+        return change
+    target = Target(
+        api_version=str(owner.manifest.get("apiVersion", "")),
+        kind=owner.kind,
+        namespace=pod.metadata.namespace,
+        name=owner.name,
+    )
+    return replace(change, target=target, patch=operations)
+
+
+def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:
+    spec = template.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    for one in patch:
+        path, value = str(one["path"]), one.get("value")
+        if found := _CONTAINER.fullmatch(path):
+            kind, number, rest = found.groups()
+            containers = pod.spec.containers if kind == "containers" else pod.spec.init_containers
+            path = f"/spec/{kind}/{_index(spec.get(kind), containers[int(number)].name)}{rest}"
+        elif path == "/spec/tolerations" and isinstance(value, list):
+            # admission adds tolerations to pods, which are none of the template's
+            had = [msgspec.to_builtins(toleration) for toleration in pod.spec.tolerations]
+            own = spec.get("tolerations")
+            added = [toleration for toleration in value if toleration not in map(_told, had)]
+            value = [*(own if isinstance(own, list) else []), *added]
+        yield {**one, "path": lead + path} | ({"value": value} if "value" in one else {})
+
+
+def _told(toleration: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in toleration.items() if value not in ("", None)}
+
+
+def _index(containers: object, name: str) -> int:
+    """Of the template's container of that name."""
+    for index, one in enumerate(containers if isinstance(containers, list) else ()):
+        if isinstance(one, Mapping) and one.get("name") == name:
+            return index
+    raise PatchError(f"the template has no container {name}")

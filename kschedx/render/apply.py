@@ -1,0 +1,72 @@
+"""A fix to apply: commands for kubectl, or the manifests as they would be. Nothing is ever sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from shlex import quote
+
+from kschedx.errors import InputError
+from kschedx.fixes import Change
+from kschedx.fixes.patching import PatchError, patched
+from kschedx.render.document import to_yaml
+
+END = "EOF"
+"""Ends a manifest in the script."""
+
+Manifest = Mapping[str, object]
+Find = Callable[[Change], Manifest | None]
+"""What is known of the manifest of a change's target."""
+
+
+def commands(changes: Sequence[Change]) -> str:
+    """A shell script: a patch for what is there, a manifest for what comes."""
+    return "".join(f"{_command(one)}\n" for one in changes)
+
+
+def _command(change: Change) -> str:
+    target = change.target
+    where = f" -n {quote(target.namespace)}" if target.namespace else ""
+    name = f"{_resource(change)} {quote(target.name)}{where}"
+    if change.delete:
+        return f"kubectl delete {name}"
+    if change.create is not None and target.kind == "Node":
+        lines = to_yaml(change.create).splitlines()
+        return "\n".join(
+            ["# whatever makes the cluster's nodes has to make one like this:", *(f"#   {one}" for one in lines)]
+        )
+    if change.create is not None:
+        return f"kubectl apply --server-side -f - <<'{END}'\n{to_yaml(change.create)}{END}"
+    patch = quote(json.dumps(list(change.patch)))
+    if target.kind == "Pod":
+        # most of a pod's spec cannot be changed: it goes and comes again
+        local = f"kubectl patch --local -f - --type=json --patch={patch} -o json"
+        return f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
+    return f"kubectl patch {name} --type=json --patch={patch}"
+
+
+def _resource(change: Change) -> str:
+    """`deployment.apps`, `pod`: no other group's kind of that name."""
+    group, slash, _ = change.target.api_version.rpartition("/")
+    return change.target.kind.lower() + (f".{group}" if slash else "")
+
+
+def manifests(changes: Sequence[Change], find: Find) -> str:
+    """The objects as they would be, as YAML. Raises `InputError` for one of which the manifest is not known."""
+    documents: list[str] = []
+    for one in changes:
+        if one.delete:
+            continue
+        documents.append(to_yaml(one.create if one.create is not None else _as_patched(one, find)))
+    return "---\n".join(documents)
+
+
+def _as_patched(change: Change, find: Find) -> Manifest:
+    target = change.target
+    manifest = find(change)
+    if manifest is None:
+        raise InputError(f"the manifest of {target.kind} {target.name} is not known", hint="-o patch prints the change")
+    try:
+        return patched(manifest, change.patch)
+    except PatchError as error:
+        raise InputError(f"the manifest of {target.kind} {target.name} does not take the patch: {error}") from None

@@ -1,0 +1,168 @@
+"""`why --fix N` prints a fix to apply, `--try` tries what somebody thinks of. Nothing is sent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builders import Manifest, node, pod
+from tests.command import kschedx
+
+DEPLOYMENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "shop", "uid": "d"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {
+                "tolerations": [{"key": "own", "operator": "Exists"}],
+                "containers": [{"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "4"}}}],
+            },
+        },
+    },
+}
+REPLICA_SET: Manifest = {
+    **DEPLOYMENT,
+    "kind": "ReplicaSet",
+    "metadata": {
+        "name": "web-1",
+        "namespace": "shop",
+        "uid": "r",
+        "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+        ],
+    },
+}
+OF_REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
+INJECTED = {"name": "proxy", "image": "proxy:1"}
+WAITING = pod(
+    "web-1-x",
+    namespace="shop",
+    labels={"app": "web"},
+    metadata={"ownerReferences": [OF_REPLICA_SET]},
+    containers=[
+        INJECTED,
+        {"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "4"}}},
+    ],
+    tolerations=[
+        {"key": "own", "operator": "Exists"},
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+    ],
+)
+ROOM = {"cpu": "2", "memory": "4Gi", "pods": "110"}
+
+
+def cluster(tmp_path: Path, *objects: Manifest) -> str:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return str(path)
+
+
+def patch_of(command: str) -> list[dict[str, object]]:
+    """The JSON patch in a kubectl command."""
+    (text,) = (word for word in shlex.split(command) if word.startswith("--patch="))
+    found: list[dict[str, object]] = json.loads(text.removeprefix("--patch="))
+    return found
+
+
+@pytest.mark.parametrize("owners", [[DEPLOYMENT, REPLICA_SET], [REPLICA_SET]], ids=["all", "without the Deployment"])
+def test_a_fix_changes_the_owners_template(tmp_path: Path, owners: list[Manifest]) -> None:
+    path = cluster(tmp_path, node("a", allocatable=ROOM), *owners, WAITING)
+    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    assert ran.out.startswith("kubectl patch deployment.apps web -n shop --type=json --patch=")
+    (operation,) = patch_of(ran.out)
+    # the template has one container less than the pod, to which admission has added one
+    assert operation["path"] == "/spec/template/spec/containers/0/resources"
+    assert operation["value"] == {"requests": {"cpu": "2"}}
+
+
+def test_a_toleration_joins_the_templates_own(tmp_path: Path) -> None:
+    tainted = node("a", taints=["team=a:NoSchedule"])
+    path = cluster(tmp_path, tainted, DEPLOYMENT, REPLICA_SET, WAITING)
+    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    (operation,) = patch_of(ran.out)
+    added = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
+    assert operation["value"] == [{"key": "own", "operator": "Exists"}, added]
+
+
+def test_a_pod_of_nobody_goes_and_comes_again(tmp_path: Path) -> None:
+    path = cluster(tmp_path, node("a", taints=["team=a:NoSchedule"]), pod("me"))
+    ran = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch")
+    assert ran.out.startswith("kubectl get pod me -n default -o json | kubectl patch --local -f - --type=json ")
+    assert ran.out.endswith(" -o json | kubectl replace --force -f -\n")
+
+
+def test_commands_that_kubectl_has_stand_under_the_fix(tmp_path: Path) -> None:
+    path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
+    assert "$ kubectl uncordon a" in kschedx("why", "pod/me", "-s", path).out
+    assert kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out.startswith("kubectl patch node a ")
+
+
+def test_a_manifest_is_printed_as_it_would_be(tmp_path: Path) -> None:
+    path = cluster(tmp_path, node("a", allocatable=ROOM))
+    file = tmp_path / "web.yaml"
+    file.write_text(yaml.safe_dump(DEPLOYMENT))
+    ran = kschedx("why", str(file), "-s", path, "--fix", "1", "-o", "yaml")
+    made = yaml.safe_load(ran.out)
+    assert made["kind"] == "Deployment"
+    assert made["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    file.write_text(ran.out)
+    assert kschedx("why", str(file), "-s", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("spec.containers[0].resources.requests.cpu=500m", 0),
+        ("spec.containers[0].resources.requests.cpu=3", 1),
+        ("spec.template.spec.containers[0].resources.requests.cpu=2", 0),
+        ("spec.containers[0].resources.requests.cpu-", 0),
+        ("spec.nodeSelector['a.b/c']=d", 1),
+    ],
+)
+def test_a_change_is_tried(tmp_path: Path, change: str, code: int) -> None:
+    asks = {"name": "main", "image": "a:1", "resources": {"requests": {"cpu": "4"}}}
+    path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=[asks]))
+    ran = kschedx("why", "pod/me", "-s", path, "--try", change)
+    assert ran.code == code
+    assert f"tried with {change}; without it: Unschedulable" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        [{"op": "replace", "path": "/spec/containers/0/resources/requests/cpu", "value": "1"}],
+        {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}},
+        {"spec": {"template": {"spec": {"containers": [{"name": "main", "resources": {"requests": None}}]}}}},
+    ],
+)
+def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
+    asks = {"name": "main", "image": "a:1", "resources": {"requests": {"cpu": "4"}}}
+    path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=[asks]))
+    file = tmp_path / "patch.yaml"
+    file.write_text(yaml.safe_dump(patch))
+    assert kschedx("why", "pod/me", "-s", path, "--try", str(file)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--fix", "9", "-o", "patch"], "no fix 9: there is 1"),
+        (["--fix", "1"], "--fix prints a fix to apply (-o patch or -o yaml)"),
+        (["-o", "patch"], "-o patch prints a fix (which one says --fix N)"),
+        (["--try", "spec"], '--try: found "spec" (PATH=VALUE, PATH- to remove, or a file with a patch)'),
+        (["--try", "status.phase=Running"], '--try: "status.phase=Running" begins with neither spec nor metadata'),
+        (["--try", "spec.containers[7].name=x"], '--try: "spec.containers[7].name=x": there is no "7"'),
+        (["--try", "spec.hostname-"], '--try: "spec.hostname-": there is no "hostname"'),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: list[str], message: str) -> None:
+    path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
+    ran = kschedx("why", "pod/me", "-s", path, *options)
+    assert (ran.code, ran.err.strip()) == (2, f"error: {message}")
