@@ -25,7 +25,7 @@ from kschedx.doctor.objects import (
     remember,
 )
 from kschedx.doctor.wire import Head, Item
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError
 from kschedx.loading import written_errors
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
@@ -35,7 +35,7 @@ from kschedx.sources.batch import RAWS, Batch, Origin
 from kschedx.sources.dumps import Dump, Lack, LeftOut
 
 MOST_PROBLEMS = 20
-"""Beyond them nothing more is tried: it is another kind of file."""
+"""That are told; the others are counted."""
 _CLUSTER_IDENTITY = "Namespace kube-system"
 
 
@@ -72,8 +72,6 @@ class Contents:
         self.problems: list[InputError] = []
         """The first MOST_PROBLEMS."""
         self.problem_count = 0
-        self.is_searched = True
-        """No object was left untried."""
         self.files: dict[str, None] = {}
         """Sources with at least one object, in order."""
         self.headers: list[SnapshotHeader] = []
@@ -83,9 +81,7 @@ class Contents:
         """Files among others that hold no Kubernetes objects."""
         self._snapshots: set[str] = set()
         """Sources that are snapshots."""
-        self._builder = SnapshotBuilder()
-        self._is_whole = True
-        """The builder has got everything."""
+        self._builder = SnapshotBuilder(refuse=self.refuse)
 
     # --- collecting
 
@@ -107,10 +103,7 @@ class Contents:
         for index, item in enumerate(items):
             if item is not None:
                 self._add(item, origin, index)
-        if len(self.problems) < MOST_PROBLEMS:
-            self._try(batch)
-        else:
-            self.is_searched = self._is_whole = False
+        self._builder.add(batch)
 
     def refuse(self, error: InputError) -> None:
         """A file, or the rest of it, cannot be read."""
@@ -136,8 +129,7 @@ class Contents:
     def forget(self, kind: str) -> None:
         """Take back every object of a kind, as before its list is read again."""
         self.objects[kind] = {}
-        if self._is_whole:
-            self._builder.forget(kind)
+        self._builder.forget(kind)
 
     def _add(self, item: Item, origin: Origin, index: int) -> None:
         name, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
@@ -163,28 +155,8 @@ class Contents:
             copy = self.copies[key] = Copy(difference=differs, first=first, second=second, kinds=Counter())
         copy.kinds[first.kind] += 1
 
-    def _try(self, batch: Batch) -> None:
-        """Read the batch as `kschedx why` does. Copies are told otherwise: they end the builder, and are no problem."""
-        try:
-            self._builder.add(batch)
-            return
-        except InputError:
-            self._builder, self._is_whole = SnapshotBuilder(), False
-        raws = batch.decode(RAWS)
-        for index, raw in enumerate(raws):
-            alone = Batch(items=b"[%b]" % bytes(raw), origin=_Alone(origin=batch.origin, index=index))
-            try:
-                SnapshotBuilder().add(alone)
-            except InputError as error:
-                self.refuse(error)
-                if len(self.problems) == MOST_PROBLEMS:
-                    self.is_searched = index + 1 == len(raws) and self.is_searched
-                    return
-
     def finish(self) -> None:
         """What only the whole can tell: a PriorityClass that is not there, and values that no API server stores."""
-        if not self._is_whole:
-            return
         try:
             snapshot = self._builder.finish()
         except InputError as error:
@@ -246,20 +218,6 @@ class Contents:
     @property
     def is_empty(self) -> bool:
         return not self.not_read and not any(self.objects.values())
-
-
-class _Alone(Struct, frozen=True, kw_only=True):
-    """Where the one object of a batch of its own comes from."""
-
-    origin: Origin
-    index: int
-
-    @property
-    def source(self) -> str:
-        return self.origin.source
-
-    def place(self, _: int) -> Place:
-        return self.origin.place(self.index)
 
 
 _ITEMS = msgspec.json.Decoder(list[Item | None])

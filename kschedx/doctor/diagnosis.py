@@ -148,7 +148,6 @@ def _unreadable(contents: Contents) -> Iterator[Unreadable]:
                 Problem(place=error.place, message=error.message, hint=error.hint) for error in contents.problems
             ),
             number=contents.problem_count,
-            is_all=contents.is_searched,
         )
 
 

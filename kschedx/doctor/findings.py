@@ -64,8 +64,7 @@ class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
     problems: tuple[Problem, ...]
     """The first of them."""
     number: int
-    is_all: bool
-    """False: the search was given up, and there may be more."""
+    """Of all of them."""
 
 
 class Difference(StrEnum):

@@ -124,7 +124,7 @@ def problem_text(problem: Problem) -> str:
 def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
     match found:
         case Unreadable(problems=problems):
-            number = count(found.number, "thing") if found.is_all else f"{found.number:,} things and perhaps more"
+            number = count(found.number, "thing")
             rest = found.number - len(problems)
             texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
             return f"{number} cannot be read", tuple(

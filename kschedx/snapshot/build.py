@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ from kschedx.snapshot.wire import (
     PersistentVolumeClaimItem,
     PersistentVolumeItem,
     PodItem,
+    SlimObjectMeta,
 )
 
 T = TypeVar("T")
@@ -96,11 +97,24 @@ class _Dicts(Struct, frozen=True):
         return decoder.decode(self.items)
 
 
+class _PodsRefusedError(Exception):
+    """Something is wrong with one of some pods; `indexes` are their positions in the batch."""
+
+    def __init__(self, indexes: Sequence[int]) -> None:
+        super().__init__()
+        self.indexes = indexes
+
+
 class SnapshotBuilder:
     """Collects batches; `finish` checks what only the whole can tell and makes the snapshot."""
 
-    def __init__(self, *, whole: bool = False) -> None:
-        """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them."""
+    def __init__(self, *, whole: bool = False, refuse: Callable[[InputError], None] | None = None) -> None:
+        """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them.
+
+        With `refuse`, an object that cannot be read is left out, and `refuse` called with the error; so is, without
+        a word, a second one of the same name.
+        """
+        self._refuse = refuse
         self.kinds: Counter[str] = Counter()
         self._texts: list[bytes] | None = [] if whole else None
         self.headers: list[SnapshotHeader] = []
@@ -161,11 +175,31 @@ class SnapshotBuilder:
             parsed = batch.decode(_BULK)
         except msgspec.ValidationError:
             raws = batch.decode(_RAWS)
-            for index, raw in enumerate(raws):
-                self._add_one(raw, index, origin)
+            self._add_each(raws, range(len(raws)), origin)
         else:
-            self._add_items(parsed, origin)
+            try:
+                self._add_items(parsed, origin)
+            except _PodsRefusedError as error:
+                raws = batch.decode(_RAWS)
+                self._add_each(raws, error.indexes, origin)
         self._keep(batch)
+
+    def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: Origin) -> None:
+        """Objects one by one, each with an error of its own."""
+        for index in indexes:
+            pods = len(self._pods)
+            try:
+                self._add_one(raws[index], index, origin)
+            except InputError as error:
+                if self._refuse is None:
+                    raise
+                self._take_back(pods)
+                self._refuse(error)
+
+    def _take_back(self, pods: int) -> None:
+        """All but the first pods."""
+        self._pods.cut(pods)
+        self._pod_places = [place for place in self._pod_places if place[0] < pods]
 
     def _keep(self, batch: Batch) -> None:
         if self._texts is not None:
@@ -177,17 +211,41 @@ class SnapshotBuilder:
         for index, item in enumerate(items):
             if isinstance(item, events.EventItem):
                 self._add_event(item)
+            elif self._is_copy(str(item.__struct_config__.tag), item.metadata):
+                continue
             elif item.api_version not in ("v1", ""):
                 self.kinds[key_of(str(item.__struct_config__.tag), item.api_version.rpartition("/")[0])] += 1
             elif isinstance(item, PodItem):
                 pods.append(item)
                 indexes.append(index)
-            elif isinstance(item, NodeItem):
-                self._add_node(item, index, origin)
             else:
-                self._add_volume(item, index, origin)
+                try:
+                    if isinstance(item, NodeItem):
+                        self._add_node(item, index, origin)
+                    else:
+                        self._add_volume(item, index, origin)
+                except InputError as error:
+                    if self._refuse is None:
+                        raise
+                    self._refuse(error)
         if pods:
-            self._add_pods(pods, indexes, origin)
+            first = len(self._pods)
+            try:
+                self._add_pods(pods, indexes, origin)
+            except InputError as error:
+                if self._refuse is None:
+                    raise
+                self._take_back(first)
+                raise _PodsRefusedError(indexes) from error
+
+    def _is_copy(self, kind: str, meta: SlimObjectMeta | types.ObjectMeta | None) -> bool:
+        """Something of this name is there, and nobody minds."""
+        if self._refuse is None or meta is None:
+            return False
+        namespace, name = meta.namespace or "default", meta.name or ""
+        if kind == "Pod":
+            return f"{namespace}/{name}" in self._pods.rows
+        return (kind, namespace if KINDS[kind].is_namespaced else "", name) in self._seen
 
     def _add_event(self, item: events.EventItem) -> None:
         self.kinds[events.KIND] += 1
@@ -217,6 +275,8 @@ class SnapshotBuilder:
                 self.kinds[key_of(name, head.group) or "?"] += 1
                 return
             meta = head.metadata
+            if self._is_copy(kind.key, meta):
+                return
             own = (meta.name if meta else None) or ""
             title = f"{name} {meta.namespace}/{own}" if meta and meta.namespace else f"{name} {own}"
         except InputError as error:
@@ -273,8 +333,9 @@ class SnapshotBuilder:
             if isinstance(status.images, Raw):
                 images = bytes(status.images)
         try:
-            self._nodes.append(default_node(node))
+            node = default_node(node)
             self._images.add(b"" if images == b"null" else images)
+            self._nodes.append(node)
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 

@@ -138,6 +138,15 @@ class PodColumns:
         self.start_times += [status.start_time for status in statuses]
         self.nominated += [status.nominated_node_name or "" for status in statuses]
 
+    def cut(self, size: int) -> None:
+        """Keep the first rows alone, also after `add` has raised."""
+        for column in vars(self).values():
+            codes = column.codes if isinstance(column, _Interner) else column
+            if isinstance(codes, list):
+                del codes[size:]
+        while len(self.rows) > size:
+            self.rows.popitem()
+
     def _add_rows(self, keys: Sequence[str], fail: Fail) -> None:
         first = len(self)
         for item, key in enumerate(keys):
