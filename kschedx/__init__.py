@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 # loading a subpackage sets it as an attribute here: done now, before the function of the same name is defined
 import_module("kschedx.explain")
@@ -42,9 +42,15 @@ def load(*paths: str, whole: bool = False) -> Snapshot:
 
     `whole` keeps the manifests of pods and nodes too, which extenders are sent.
     """
+    from kschedx.api.given import path
     from kschedx.loading import load as load_paths
 
-    return load_paths(paths, whole=whole)
+    try:
+        return load_paths([path(one, "path") for one in paths], whole=whole)
+    except OSError as error:
+        from kschedx.errors import InputError
+
+        raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def explain(
@@ -75,6 +81,7 @@ def explain(
     guess.
     """
     from kschedx.answer.run import explain_pod
+    from kschedx.api.given import mapping, text, texts
 
     ask = None
     if extenders is not None:
@@ -82,12 +89,10 @@ def explain(
 
         ask = asking(extenders)
     return explain_pod(
-        snapshot,
-        pod,
-        config=config,
-        kube_version=kube_version,
-        feature_gates=feature_gates,
-        admission_plugins=admission_plugins,
+        _snapshot(snapshot),
+        text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"),
+        **_setup(config, kube_version, feature_gates),
+        admission_plugins=texts(admission_plugins, "admission_plugins"),
         without_unknown_plugins=without_unknown_plugins,
         ask=ask,
     )
@@ -112,19 +117,45 @@ def simulate(
     "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
+    from kschedx.api.given import mappings, text
     from kschedx.simulate.simulation import Options, simulate_queue
     from kschedx.sources.text import load_documents
 
     return simulate_queue(
-        snapshot,
-        changes_written=changes,
+        _snapshot(snapshot),
+        changes_written=mappings(changes, "changes"),
         read=load_documents,
-        namespace=namespace,
+        namespace=text(namespace, "namespace"),
         options=Options(recreate=recreate, seed=seed),
-        config=config,
-        kube_version=kube_version,
-        feature_gates=feature_gates,
+        **_setup(config, kube_version, feature_gates),
     )
+
+
+class _Given(TypedDict):
+    config: Mapping[str, object] | None
+    kube_version: str | None
+    feature_gates: Mapping[str, bool] | None
+
+
+def _setup(config: object, kube_version: object, feature_gates: object) -> _Given:
+    """What may be left out of every question. Raises `InputError` for what it cannot be."""
+    from kschedx.api.given import gates, mapping, text
+
+    return {
+        "config": None if config is None else mapping(config, "config"),
+        "kube_version": None if kube_version is None else text(kube_version, "kube_version"),
+        "feature_gates": None if feature_gates is None else gates(feature_gates),
+    }
+
+
+def _snapshot(given: object) -> Snapshot:
+    from kschedx.errors import InputError
+    from kschedx.snapshot.snapshot import Snapshot
+
+    if not isinstance(given, Snapshot):
+        message = f"expected a snapshot, found {'None' if given is None else f'a {type(given).__name__}'}"
+        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects make one")
+    return given
 
 
 def autoscale(
@@ -144,14 +175,15 @@ def autoscale(
     the autoscaler's command line, name without dashes to value or list; `config` its scheduler configuration; `now` the
     time of the loop. Raises `errors.InputError` for input that cannot be used.
     """
+    from kschedx.api.given import mapping, text
     from kschedx.autoscaler.run import autoscale_snapshot
 
     return autoscale_snapshot(
-        snapshot,
-        group_label=group_label,
-        templates=templates,
+        _snapshot(snapshot),
+        group_label=text(group_label, "group_label"),
+        templates=None if templates is None else mapping(templates, "templates"),
         flags=flags,
-        config=config,
-        kube_version=kube_version,
-        now=now,
+        config=None if config is None else mapping(config, "config"),
+        kube_version=None if kube_version is None else text(kube_version, "kube_version"),
+        now=None if now is None else text(now, "now"),
     )

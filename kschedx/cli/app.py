@@ -71,6 +71,8 @@ for _name, _module, _command in (
 app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
 
 
+_LONGEST_NAME = 200
+"""Letters of a file's name in an error."""
 COMPLETE = "_KSCHEDX_COMPLETE"
 """Set by a shell that wants to complete a command line."""
 
@@ -123,6 +125,11 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         return done.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return 130
+    except OSError as error:
+        # what the system refuses about a file is no defect
+        name = str(error.filename) if error.filename else "a file"
+        shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+        return _fail(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
     except MemoryError:
         return _fail("not enough memory for this input", ExitCode.USAGE)
     except Exception as error:  # noqa: BLE001 - a defect: told in a line, with a way to the traceback

@@ -18,6 +18,7 @@ from kschedx.api.admission import (
 )
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import default_pod
+from kschedx.api.given import encoded
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
 from kschedx.api.types import Pod
@@ -41,7 +42,7 @@ def admitted_pod(
     server would refuse the pod, and UndecidableError where it reads a kind that the snapshot could not.
     """
     check_plugins(plugins)
-    pod = decode(msgspec.json.encode(manifest), Pod)
+    pod = decode(encoded(manifest, "pod"), Pod)
     if pod.metadata.creation_timestamp:
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)

@@ -17,6 +17,7 @@ from kschedx.api.defaulting import (
     default_node,
     default_priority_class,
 )
+from kschedx.api.given import encoded
 from kschedx.api.kinds import KINDS, Kind, key_of, kind_of, refuse_unknown
 from kschedx.api.limit_range import default_limit_range
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
@@ -136,7 +137,7 @@ class SnapshotBuilder:
         for item in objects:
             items = item.get("items")
             flat.extend(items if item.get("kind") == "List" and isinstance(items, list) else [item])
-        self.add(_Dicts(msgspec.json.encode(flat)))
+        self.add(_Dicts(encoded(flat, "objects")))
 
     def add_page(self, page: Page) -> None:
         """A part of an API server's list, whose items do not repeat their kind. Raises `InputError` as `add` does."""

@@ -167,10 +167,11 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Snapshot:
         """A snapshot of Kubernetes manifests as dicts. Raises `InputError` where one cannot be read."""
+        from kschedx.api.given import mappings
         from kschedx.snapshot.build import SnapshotBuilder  # it builds this class
 
         builder = SnapshotBuilder(whole=True)
-        builder.add_objects(list(objects))
+        builder.add_objects(mappings(objects, "objects"))
         return builder.finish()
 
     def nodes(self, options: RequestOptions) -> NodeTable:

@@ -1,0 +1,106 @@
+"""What a program gives to kschedx: manifests as dicts, or whatever it takes for them.
+
+Everything that is no such thing is an `InputError` in a line, that says where it is and what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kschedx.errors import InputError, Place
+
+
+def encoded(given: object, what: str) -> bytes:
+    """As JSON; mappings and sequences of other types than dict and list are as good as those."""
+    place = Place(object=what)
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict | list | tuple):  # which need no help, unless as a key
+            raise InputError("a key is no string", place=place)
+        if isinstance(value, Mapping):
+            return dict(value)
+        if isinstance(value, Sequence):
+            return list(value)
+        raise InputError(f"{_a(value)} is no part of a manifest", place=place)
+
+    try:
+        return msgspec.json.encode(given, enc_hook=plain)
+    except RecursionError:
+        raise InputError("nested too deeply", place=place) from None
+    except UnicodeEncodeError:
+        raise InputError("holds text that is no Unicode", place=place) from None
+    except TypeError:
+        raise InputError("a key is no string", place=place) from None
+    except (ValueError, OverflowError):
+        raise InputError("holds a number that is too long", place=place) from None
+
+
+def mapping(given: object, what: str) -> dict[str, Any]:
+    """A plain dict, all the way down."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what))
+    try:
+        found: dict[str, Any] = msgspec.json.decode(encoded(given, what))
+    except (msgspec.DecodeError, RecursionError):
+        raise InputError("nested too deeply", place=Place(object=what)) from None
+    return found
+
+
+def mappings(given: object, what: str) -> list[Mapping[str, object]]:
+    """The manifests of a list."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what))
+    found = list(given)
+    for index, one in enumerate(found):
+        if not isinstance(one, Mapping):
+            raise InputError(f"expected a mapping, found {_a(one)}", place=Place(object=f"{what}[{index}]"))
+    return found
+
+
+def text(given: object, what: str) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"expected a string, found {_a(given)}", place=Place(object=what))
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise InputError("is no Unicode", place=Place(object=what)) from None
+    return given
+
+
+def texts(given: object, what: str) -> list[str]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError(f"expected a list of strings, found {_a(given)}", place=Place(object=what))
+    return [text(one, what) for one in given]
+
+
+def path(given: object, what: str) -> str:
+    """Of a file or a folder, as text."""
+    import os
+
+    found = text(os.fspath(given) if isinstance(given, os.PathLike) else given, what)
+    if not found or "\0" in found:
+        raise InputError("is no path of a file" if found else "is empty", place=Place(object=what))
+    return found
+
+
+def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
+    """Feature gates, by name."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"expected a mapping of names to booleans, found {_a(given)}", place=Place(object=what))
+    for name, is_on in given.items():
+        if not isinstance(is_on, bool):
+            place = Place(object=what, field=text(name, what))
+            raise InputError(f"expected True or False, found {_a(is_on)}", place=place)
+        text(name, what)
+    return dict(given)
+
+
+def _a(value: object) -> str:
+    """What it is, without saying what is in it."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,140 @@
+"""What a program may give to kschedx, and that everything else is refused in a line of kschedx's own."""
+
+from __future__ import annotations
+
+from collections import UserDict, UserList
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.errors import InputError, KschedxError
+from tests.builders import Manifest, node, pod
+from tests.cli.manifests import small_pod
+
+NODE: Any = node("node-1")
+POD: Any = pod("web", namespace="shop")
+SNAPSHOT = kschedx.Snapshot.from_objects([NODE, POD])
+
+
+def nested(depth: int) -> Manifest:
+    found: Any = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return dict(found)
+
+
+def endless() -> Any:
+    found: dict[str, object] = dict(POD)
+    found["spec"] = found
+    return found
+
+
+LONG = 10**5000
+GARBAGE: list[Any] = [None, 5, 3.5, True, b"bytes", object(), [], [None], ["x"], [[]], range(3), {1: 2}, {("a",): 1}]
+BAD_MANIFESTS: list[Any] = [
+    endless(),
+    {**POD, "metadata": nested(3000)},
+    {**POD, "metadata": {"name": "\ud800"}},
+    {**POD, "metadata": {"name": LONG}},
+    {**POD, "metadata": {"name": object()}},
+    {**POD, "metadata": {("a",): 1}},
+    {**POD, "spec": {"priority": 2**70}},
+    {**POD, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": LONG}}}]}},
+]
+
+
+def refused(ask: Callable[[], object]) -> str:
+    with pytest.raises(KschedxError) as caught:
+        ask()
+    line = str(caught.value)
+    assert len(line.splitlines()) == 1
+    line.encode()
+    return line
+
+
+@pytest.mark.parametrize("given", ["text", NODE, UserDict(NODE), *GARBAGE[:6], *GARBAGE[7:]], ids=lambda one: type(one))
+def test_objects_are_a_list_of_mappings(given: Any) -> None:
+    refused(lambda: kschedx.Snapshot.from_objects(given))
+
+
+@pytest.mark.parametrize("manifest", BAD_MANIFESTS, ids=range(len(BAD_MANIFESTS)))
+def test_a_manifest_that_is_none(manifest: Any) -> None:
+    refused(lambda: kschedx.Snapshot.from_objects([NODE, manifest]))
+    refused(lambda: kschedx.explain(SNAPSHOT, manifest))
+
+
+def test_other_mappings_and_sequences_are_as_good() -> None:
+    def objects() -> Iterator[Any]:
+        yield UserDict(NODE)
+        yield {**POD, "metadata": UserDict(POD["metadata"]), "spec": {"containers": UserList([{"name": "c"}])}}
+
+    found = kschedx.Snapshot.from_objects(objects())
+    assert kschedx.explain(found, "shop/web").best_nodes == ("node-1",)
+    manifest: Any = UserDict(small_pod("new", namespace="shop"))
+    assert kschedx.explain(found, manifest, config=None, feature_gates=UserDict({})).best_nodes == ("node-1",)
+
+
+@pytest.mark.parametrize("given", ["", "/nope", "\0", "a" * 5000, "\ud800", *GARBAGE], ids=lambda one: str(type(one)))
+def test_what_is_loaded_is_a_path(given: Any) -> None:
+    refused(lambda: kschedx.load(given))
+
+
+def test_a_path_may_be_an_object(tmp_path: Path) -> None:
+    path: Any = tmp_path / "nope.yaml"
+    assert refused(lambda: kschedx.load(path)) == f"{path}: no such file or folder"
+
+
+@pytest.mark.parametrize("given", ["nope", "", "\ud800", *GARBAGE], ids=lambda one: str(type(one)))
+def test_a_pod_is_a_name_or_a_manifest(given: Any) -> None:
+    refused(lambda: kschedx.explain(SNAPSHOT, given))
+
+
+@pytest.mark.parametrize("given", [None, 5, [NODE], {}, "cluster.yaml"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda snapshot: kschedx.explain(snapshot, POD),
+        kschedx.simulate,
+        lambda snapshot: kschedx.autoscale(snapshot, group_label="a"),
+    ],
+    ids=["explain", "simulate", "autoscale"],
+)
+def test_a_snapshot_is_one(ask: Callable[[Any], object], given: Any) -> None:
+    assert "expected a snapshot, found " in refused(lambda: ask(given))
+
+
+def of(name: str, *given: Any) -> list[tuple[str, Any]]:
+    return [(name, one) for one in given]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *of("kube_version", 1.36, 136, True, [], b"1.36", "x", "", "\ud800"),
+        *of("config", 5, "nope", [], b"x", nested(3000), {"profiles": LONG}, {1: 2}, {"kind": "x"}),
+        *of("feature_gates", 5, "A=true", ["A"], {5: True}, {"A": "yes"}, {"A": 1}, {"A": None}),
+        *of("admission_plugins", 5, "PodNodeSelector", [5], [None], ["Nope"]),
+        *of("extenders", 5, "nope", []),
+    ],
+)
+def test_what_belongs_to_a_question(name: str, given: Any) -> None:
+    line = refused(lambda: kschedx.explain(SNAPSHOT, POD, **{name: given}))
+    assert len(line) < 2000
+
+
+@pytest.mark.parametrize(("name", "given"), [("changes", 5), ("changes", [5]), ("changes", [{}]), ("namespace", 5)])
+def test_what_belongs_to_a_simulation(name: str, given: Any) -> None:
+    arguments: Any = {name: given}
+    refused(lambda: kschedx.simulate(SNAPSHOT, **arguments))
+
+
+def test_where_it_is_wrong_is_said() -> None:
+    objects: Any = [NODE, None]
+    assert refused(lambda: kschedx.Snapshot.from_objects(objects)) == "objects[1]: expected a mapping, found None"
+    gates: Any = {"DRAAdminAccess": "true"}
+    line = refused(lambda: kschedx.explain(SNAPSHOT, POD, feature_gates=gates))
+    assert line == "feature_gates: DRAAdminAccess: expected True or False, found a str"
+    assert isinstance(InputError(""), KschedxError)
