@@ -10,7 +10,7 @@ import typer
 from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import Part, Question, asks
+from kschedx.cli.question import SHARD, Part, Question, asks, shard_of
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod
@@ -77,6 +77,7 @@ def diff_profiles(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
     ] = None,
+    shard: SHARD = None,
     *,
     question: Question,
 ) -> int:
@@ -89,6 +90,9 @@ def diff_profiles(
     from kschedx.explain.two_setups import Pair
 
     many = all_pending or all_running or selector is not None
+    part = shard_of(shard, is_json=output is Format.JSON)
+    if part is not None and not many:
+        raise InputError("--shard is about many pods: --all, --all-pending or -l")
     profiles, target = _profiles_and_target(
         arguments or [],
         is_range=".." in (kube_version or ""),
@@ -120,8 +124,10 @@ def diff_profiles(
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="without -n, all namespaces are searched")
     connection.tell_missing(pair.snapshot)
+    rows = rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
-    write(_report(before, after, found, summary), output)
+    report = _report(before, after, found, summary)
+    write(report if part is None else report.marked(part), output)
     if summary.differences:
         return ExitCode.UNSCHEDULABLE
     return ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE

@@ -10,12 +10,18 @@ import typer
 from kschedx.cli.exit_codes import ExitCode
 
 INTEGRATIONS = {
+    "argo-workflow": "one question over many pods in parts, as an Argo Workflow",
     "github-action": "an action that checks the manifests of a pull request",
     "holmesgpt": "a toolset of HolmesGPT",
+    "indexed-job": "one question over many pods in parts, as an Indexed Job",
     "k9s": "plugins of k9s, on a key",
     "kubectl-ai": "tools of kubectl-ai",
+    "ray": "one question over many pods in parts, as a Python script for Ray",
 }
 """Name to what it is; each is a file of the package."""
+
+_FILES = {"ray": "ray.txt"}
+"""Names of files that are not YAML. A script for a package that kschedx does not need is no module of it."""
 
 HELP = """Print a file by which another program asks kschedx; without NAME, list them.
 
@@ -44,10 +50,12 @@ def integrations(
 
     if name is None:
         for known, told in INTEGRATIONS.items():
-            typer.echo(f"{known:<15}{told}")
+            typer.echo(f"{known:<16}{told}")
         return ExitCode.SCHEDULABLE
     if name not in INTEGRATIONS:
         hint = nearest(name, INTEGRATIONS) or f"there are {', '.join(INTEGRATIONS)}"
         raise InputError(f'no integration "{name}"', hint=hint)
-    typer.echo(files("kschedx.integrations").joinpath(f"{name}.yaml").read_text(encoding="utf-8"), nl=False)
+    typer.echo(
+        files("kschedx.integrations").joinpath(_FILES.get(name, f"{name}.yaml")).read_text(encoding="utf-8"), nl=False
+    )
     return ExitCode.SCHEDULABLE

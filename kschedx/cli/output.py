@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from kschedx.explain.shards import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
 
@@ -44,6 +46,11 @@ class Report(Struct, frozen=True, kw_only=True):
     """To be shown and shared: as Markdown, one HTML file, a picture."""
     checks: Callable[[], Sequence[Check]] | None = None
     """For CI systems."""
+
+    def marked(self, shard: Shard) -> Report:
+        """The report of a part, whose document says which."""
+        whole = self.document
+        return replace(self, document=lambda: shard.mark(whole()))
 
 
 def option(*formats: Format, text: str) -> Any:

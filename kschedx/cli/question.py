@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Options
     from kschedx.cli.connection import Reached
     from kschedx.explain.setup import Setup
+    from kschedx.explain.shards import Shard
     from kschedx.export.slim import Slim
     from kschedx.framework.extenders import Ask
     from kschedx.simulate.changes import Change
@@ -427,6 +428,28 @@ def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """The values of several options that can be repeated, as they followed each other on the command line."""
     values = {name: iter(texts) for name, texts in typed.items()}
     return [(name, next(values[name])) for name in ORDER.get() if name in values]
+
+
+SHARD = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Of many pods only the I-th of N parts, with -o json; `kschedx merge` puts the parts together.",
+    ),
+]
+
+
+def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
+    """What --shard says. Raises `InputError`."""
+    from kschedx.errors import InputError
+    from kschedx.explain.shards import Shard
+
+    if typed is None:
+        return None
+    if not is_json:
+        raise InputError("--shard needs -o json, for kschedx merge")
+    return Shard.parse(typed)
 
 
 def feature_gates(settings: Sequence[str]) -> dict[str, bool]:

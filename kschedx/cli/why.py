@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import exit_code_of
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import DECIDES, Question, asks
+from kschedx.cli.question import DECIDES, SHARD, Question, asks, shard_of
 
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
@@ -71,6 +71,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Which one to apply, from 1."""
     tries: list[str] = []
     """Changes of the pod."""
+    shard: str | None = None
 
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
@@ -109,6 +110,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
             others = {"many pods": self.is_many, f"-o {self.output}": self.output, "--watch": self.watch}
             other = next((name for name, given in others.items() if given), "a standard output that is no terminal")
             raise InputError(f"--interactive is about one pod, in a terminal, and does not go with {other}")
+        if self.shard is not None and not self.is_many:
+            raise InputError("--shard is about many pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):
             raise InputError("name a TARGET or a file with -f, or ask for many with --all-pending or -l")
         if "-" in question.snapshot and "-" in self.files:
@@ -191,6 +194,7 @@ def why(
         bool,
         typer.Option("--interactive", "-i", help="Walk through one pod's answer. Needs the extra interactive."),
     ] = False,
+    shard: SHARD = None,
     interval: Annotated[
         int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two looks at the cluster.")
     ] = 10,
@@ -218,6 +222,7 @@ def why(
         interactive=interactive,
         fix=fix,
         tries=tries or [],
+        shard=shard,
     )
     wanted.check(question)
     manifests = Manifests.read(files) if files else None
@@ -503,6 +508,8 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
         pending=wanted.all_pending,
     )
     connection.tell_missing(snapshot)
+    part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
+    rows = rows if part is None else list(part.part(rows))
 
     def item(row: int) -> Item:
         pod = snapshot.pods[row]
@@ -516,5 +523,6 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
         )
 
     asked = Asked([item(row) for row in rows], jobs=question.jobs())
-    write(asked.report(), wanted.output)
+    report = asked.report()
+    write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code

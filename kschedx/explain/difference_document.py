@@ -19,7 +19,7 @@ def difference_document(before: Setup, after: Setup, changes: Iterable[Change], 
         "before": _setup(before),
         "after": _setup(after),
         "configuration": [_change(change) for change in changes],
-        "pods": None if summary is None else _summary(summary),
+        "pods": None if summary is None else pods_document(summary),
     }
 
 
@@ -42,7 +42,8 @@ def _change(change: Change) -> Json:
     }
 
 
-def _summary(summary: Summary) -> Json:
+def pods_document(summary: Summary) -> Json:
+    """`pods` of the document."""
     return {
         "compared": summary.compared,
         "same": summary.same,

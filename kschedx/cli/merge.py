@@ -1,0 +1,50 @@
+"""`kschedx merge`: the parts of one answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kschedx.cli.exit_codes import ExitCode
+
+HELP = """Put the parts of one answer together, to the byte as if it had been asked in one piece.
+
+The parts are the JSON of `kschedx why --all-pending` or `kschedx diff-profiles --all`, each with --shard I/N.
+
+\b
+Examples:
+  kschedx diff-profiles default binpack -s cluster.json --all --shard 1/8 -o json > 1.json
+  kschedx merge *.json > all.json
+
+Exit codes: 0, or 2 where a part is missing, twice there, or of another answer.
+"""
+SUMMARY = "Put the parts of one answer together."
+
+
+def merge(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
+) -> int:
+    """The command; its help is HELP."""
+    from pathlib import Path
+
+    import msgspec
+
+    from kschedx.errors import InputError, Place
+    from kschedx.explain.shards import Part, merged
+    from kschedx.render.document import to_json
+
+    parts = []
+    for file in files:
+        place = Place(source=file)
+        try:
+            document = msgspec.json.decode(Path(file).read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", place=place) from None
+        except msgspec.DecodeError as error:
+            raise InputError(f"not valid JSON: {error}", place=place) from None
+        if not isinstance(document, dict):
+            raise InputError("no document of kschedx", place=place)
+        parts.append(Part(source=file, document=document))
+    typer.echo(to_json(merged(parts)))
+    return ExitCode.SCHEDULABLE
