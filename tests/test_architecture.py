@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "schedulers",
     },
     "simulate": {"api", "snapshot", "framework", "explain", "answer", "sources"},
-    "autoscaler": {"api", "snapshot", "framework", "releases"},
+    "autoscaler": {"api", "snapshot", "framework", "plugins", "releases"},
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},

@@ -6,6 +6,7 @@ Upstream: estimator/binpacking_estimator.go and the thresholds beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -13,9 +14,9 @@ from msgspec.structs import replace
 
 from kschedx.api.quantity import milli_value, value
 from kschedx.api.types import Node, Pod
-from kschedx.autoscaler.fast_path import best_for_fast_path
+from kschedx.autoscaler.counted import CountedBins
 from kschedx.autoscaler.go_sort import sort_slice
-from kschedx.autoscaler.world import NewNode, World
+from kschedx.autoscaler.world import NewNode, Seen, World
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -53,72 +54,136 @@ def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_tota
     return least
 
 
-class Estimator:
-    """One estimate, on a fork of the world."""
+class Bins(Protocol):
+    """New nodes of a group, numbered from 0, on which pods are placed. A pod is given with the number of its kind."""
 
-    def __init__(
-        self,
-        world: World,
-        template: NewNode,
-        limit: int,
-        requests: Mapping[int, tuple[int, int]],
-        behaviour: AutoscalerBehaviour,
-    ) -> None:
-        """`limit` as `node_limit` has it; `requests` is milli-cpu and memory of the first pod of each kind."""
+    def add(self) -> int: ...
+
+    def fits(self, kind: int, pod: int, node: int) -> bool: ...
+
+    def place(self, kind: int, pod: int, node: int) -> None: ...
+
+    def find(self, kind: int, pod: int) -> int | None:
+        """One of the new nodes that takes the pod."""
+        ...
+
+    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+        """Where the last new node refuses the pod for its spread constraints, and they are about hosts: put it on any
+        other node of the cluster. A node that is not new has a negative number."""
+        ...
+
+
+class WorldBins:
+    """New nodes as nodes of a fork of the world: the general way."""
+
+    def __init__(self, world: World, template: NewNode, behaviour: AutoscalerBehaviour) -> None:
         self._world = world
         self._template = template
-        self._limit = limit
-        self._requests = requests
         self._behaviour = behaviour
+        self._first = world.node_count
+        self._count = 0
+
+    def add(self) -> int:
+        self._world.add(renamed(self._template, f"{self._template.node.name}-e-{self._count}"))
+        self._count += 1
+        return self._count - 1
+
+    def fits(self, kind: int, pod: int, node: int) -> bool:
+        return self._world.check(pod, self._first + node).fits
+
+    def place(self, kind: int, pod: int, node: int) -> None:
+        self._world.place(pod, self._first + node)
+
+    def find(self, kind: int, pod: int) -> int | None:
+        if not self._count:
+            return None
+        mask = np.zeros(self._world.node_count, dtype=np.bool_)
+        mask[self._first :] = True
+        node = self._world.find(pod, mask)
+        return None if node is None else node - self._first
+
+    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+        if not self._behaviour.spread_pods_go_anywhere or not spreads_over_hosts(self._world.pod(pod)):
+            return None
+        if SPREAD_REASON not in self._world.check(pod, self._first + last).reasons:
+            return None
+        mask = np.ones(self._world.node_count, dtype=np.bool_)
+        mask[self._first + last] = False
+        node = self._world.find(pod, mask)
+        if node is not None:
+            self._world.place(pod, node)
+        return None if node is None else node - self._first
+
+
+class CountingBins:
+    """New nodes as counts, for kinds that nothing else decides about."""
+
+    def __init__(self, world: World, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
+        self._world = world
+        self._bins = CountedBins(kinds, seen)
+
+    def add(self) -> int:
+        return self._bins.add()
+
+    def fits(self, kind: int, pod: int, node: int) -> bool:
+        return self._bins.fits(kind, node)
+
+    def place(self, kind: int, pod: int, node: int) -> None:
+        self._bins.place(kind, node)
+
+    def find(self, kind: int, pod: int) -> int | None:
+        first = self._world.node_count
+        node = self._bins.first_that_fits(kind, self._world.last - first)
+        if node is not None:
+            self._world.last = first + node
+        return node
+
+    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+        return None
+
+
+class Estimator:
+    """One estimate."""
+
+    def __init__(self, bins: Bins, limit: int) -> None:
+        """`limit` as `node_limit` has it."""
+        self._bins = bins
+        self._limit = limit
         self._added = 0
-        self._new: list[int] = []
-        """Rows of the nodes that were added."""
+        self._last: int | None = None
+        """The newest node."""
         self._used: set[int] = set()
-        """Rows of the nodes that took a pod; with some luck old ones are among them."""
+        """The nodes that took a pod; with some luck old ones are among them."""
         self._pods: list[int] = []
 
-    def estimate(self, kinds: Sequence[tuple[int, ...]], *, fast_path: bool) -> Estimate:
-        """`kinds` are the pods that fit, those that are judged together side by side."""
-        ordered = ordered_kinds(kinds, self._requests, self._template.node)
-        fast = -1
-        if fast_path:
-            fast = best_for_fast_path([(self._world.pod(kind[0]), len(kind)) for kind in ordered], self._template.node)
-            if fast >= 0:
-                ordered.append(ordered.pop(fast))
+    def estimate(self, kinds: Sequence[Ordered], fast: int = -1) -> Estimate:
+        """`kinds` in the order of packing; `fast` is the number of the one that is packed by arithmetic, which is the
+        last one then."""
         fakes = 0
-        with self._world.fork():
-            more = True
-            for index, kind in enumerate(ordered):
-                left = self._on_nodes_added_before(kind)
-                if not more:
-                    continue
-                if fast >= 0 and index == len(ordered) - 1:
-                    fakes = self._fast(left)
-                else:
-                    more = self._on_new_nodes(left)
+        more = True
+        for kind in kinds:
+            left = self._on_nodes_added_before(kind)
+            if not more:
+                continue
+            if kind.number == fast:
+                fakes = self._fast(kind.number, left)
+            else:
+                more = self._on_new_nodes(kind.number, left)
         return Estimate(nodes=len(self._used) + fakes, pods=tuple(self._pods))
 
     def _took(self, pod: int, node: int) -> None:
-        self._world.place(pod, node)
-        self._took_already(pod, node)
-
-    def _took_already(self, pod: int, node: int) -> None:
         self._used.add(node)
         self._pods.append(pod)
 
-    def _on_nodes_added_before(self, pods: Sequence[int]) -> Sequence[int]:
+    def _on_nodes_added_before(self, kind: Ordered) -> Sequence[int]:
         """Place pods on any node of this estimate until one does not fit; returns it and those after it."""
-        for index, pod in enumerate(pods):
-            node = self._world.find(pod, self._mask(self._new, True)) if self._new else None
+        for index, pod in enumerate(kind.pods):
+            node = self._bins.find(kind.number, pod)
             if node is None:
-                return pods[index:]
+                return kind.pods[index:]
+            self._bins.place(kind.number, pod, node)
             self._took(pod, node)
         return ()
-
-    def _mask(self, rows: Sequence[int], value: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        mask = np.full(self._world.node_count, not value, dtype=np.bool_)
-        mask[list(rows)] = value
-        return mask
 
     def _may_add(self) -> bool:
         if self._limit < 0 or (self._limit > 0 and self._added >= self._limit):
@@ -126,53 +191,41 @@ class Estimator:
         self._added += 1
         return True
 
-    def _add(self) -> int:
-        name = f"{self._template.node.name}-e-{len(self._new)}"
-        row = self._world.add(renamed(self._template, name))
-        self._new.append(row)
-        return row
-
-    def _on_new_nodes(self, pods: Sequence[int]) -> bool:
+    def _on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
         """Place pods on the last new node or a further one; False where no more may be added."""
+        bins = self._bins
         for pod in pods:
-            found = False
-            last = self._new[-1] if self._new else None
-            if last is not None:
-                verdict = self._world.check(pod, last)
-                if verdict.fits:
-                    self._took(pod, last)
+            if self._last is not None:
+                if bins.fits(kind, pod, self._last):
+                    bins.place(kind, pod, self._last)
+                    self._took(pod, self._last)
                     continue
-                if (
-                    self._behaviour.spread_pods_go_anywhere
-                    and SPREAD_REASON in verdict.reasons
-                    and spreads_over_hosts(self._world.pod(pod))
-                ):
-                    node = self._world.find(pod, self._mask([last], False))
-                    if node is not None:
-                        self._took(pod, node)
-                        found = True
-            if found:
-                continue
-            if last is not None and last not in self._used:
-                return True  # the last node is empty and refuses the pod: so would any other
+                node = bins.place_elsewhere(kind, pod, self._last)
+                if node is not None:
+                    self._took(pod, node)
+                    continue
+                if self._last not in self._used:
+                    return True  # the last node is empty and refuses the pod: so would any other
             if not self._may_add():
                 return False
-            row = self._add()
-            if not self._world.check(pod, row).fits:
+            self._last = bins.add()
+            if not bins.fits(kind, pod, self._last):
                 return True
-            self._took(pod, row)
+            bins.place(kind, pod, self._last)
+            self._took(pod, self._last)
         return True
 
-    def _fast(self, pods: Sequence[int]) -> int:
+    def _fast(self, kind: int, pods: Sequence[int]) -> int:
         """Pack one node, and count on from there; returns the nodes that were only counted."""
         if not pods or not self._may_add():
             return 0
-        row = self._add()
+        node = self._last = self._bins.add()
         count = 0
         for pod in pods:
-            if not self._world.check(pod, row).fits:
+            if not self._bins.fits(kind, pod, node):
                 break
-            self._took(pod, row)
+            self._bins.place(kind, pod, node)
+            self._took(pod, node)
             count += 1
         if count == 0:
             return 0
@@ -189,6 +242,13 @@ class Estimator:
         return fakes
 
 
+class Ordered(Struct, frozen=True, kw_only=True):
+    """Pods that are judged together, in the order of packing."""
+
+    number: int
+    pods: tuple[int, ...]
+
+
 def renamed(template: NewNode, name: str) -> NewNode:
     """A copy of a template under a name of its own."""
     node = template.node
@@ -198,8 +258,9 @@ def renamed(template: NewNode, name: str) -> NewNode:
 
 def ordered_kinds(
     kinds: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
-) -> list[tuple[int, ...]]:
-    """By falling share of the node's cpu plus share of its memory, of the first pod of each kind."""
+) -> list[Ordered]:
+    """By falling share of the node's cpu plus share of its memory, of the first pod of each kind; `requests` has
+    milli-cpu and memory of those. A kind's number is its place in `kinds`."""
     cpu = milli_value(node.status.allocatable.get("cpu", 0))
     memory = value(node.status.allocatable.get("memory", 0))
 
@@ -212,7 +273,7 @@ def ordered_kinds(
             total += float(asked_memory) / float(memory)
         return total
 
-    scored = [(score(kind), kind) for kind in kinds]
+    scored = [(score(kind), Ordered(number=number, pods=kind)) for number, kind in enumerate(kinds)]
     sort_slice(scored, lambda a, b: a[0] > b[0])
     return [kind for _, kind in scored]
 

@@ -38,6 +38,18 @@ class PodKinds:
             self._specs[spec] = _ENCODER.encode(self._pods.specs.values[spec])
         return self._labels[labels], self._specs[spec]
 
+    def identity(self, row: int) -> Hashable:
+        """What decides about a pod on a node; claims of its own name are a part of that."""
+        pods = self._pods
+        spec = pods.specs[row]
+        named = pods.names[row] if any(volume.ephemeral is not None for volume in spec.volumes) else ""
+        return (
+            int(pods.namespaces.codes[row]),
+            int(pods.labels.codes[row]),
+            int(pods.specs.codes[row]),
+            named,
+        )
+
     def is_of_daemon_set(self, row: int) -> bool:
         owner = next((owner for owner in self._pods.owners[row] if owner.controller), None)
         is_owned = owner is not None and owner.kind == "DaemonSet"

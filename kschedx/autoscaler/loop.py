@@ -14,8 +14,19 @@ from msgspec import Struct
 
 from kschedx.api.types import AUTOSCALER_PRIORITIES, Node, Pod
 from kschedx.autoscaler import events
-from kschedx.autoscaler.estimate import NOTHING, Estimate, Estimator, node_limit, renamed
+from kschedx.autoscaler.counted import is_countable, verdict_alone
+from kschedx.autoscaler.estimate import (
+    NOTHING,
+    CountingBins,
+    Estimate,
+    Estimator,
+    WorldBins,
+    node_limit,
+    ordered_kinds,
+    renamed,
+)
 from kschedx.autoscaler.expanders import Option, choose
+from kschedx.autoscaler.fast_path import best_for_fast_path
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.groups import (
     Group,
@@ -40,7 +51,7 @@ from kschedx.autoscaler.pods import (
 from kschedx.autoscaler.sizes import Resize, Similarity, resized, similar_groups
 from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateMaker, choose_templates, daemon_sets
-from kschedx.autoscaler.world import NewNode, Verdict, World, world_of
+from kschedx.autoscaler.world import NewNode, Seen, Verdict, World, world_of
 from kschedx.framework.runtime import Framework, request_options
 from kschedx.framework.status import Status
 from kschedx.releases.autoscaler import AutoscalerBehaviour
@@ -127,6 +138,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     behaviour: AutoscalerBehaviour
     now: int
     """Nanoseconds since 1970."""
+    counts: bool = True
+    """Estimates are made by counting, where that comes to the same."""
 
 
 class Loop:
@@ -144,6 +157,8 @@ class Loop:
         self._answers: dict[int, PodAnswer] = {}
         self._events: list[str] = []
         self._skipped: dict[str, tuple[str, ...]] = {}
+        self._seen: dict[int, dict[str, Seen]] = {}
+        """Of a considered pod, what was found on the template of each group."""
 
     # --- the state at the beginning
 
@@ -303,28 +318,23 @@ class Loop:
         return asks_for_gpu(self._pods.requests(self._options)[row].amounts)
 
     def _checked(self, world: World, rows: Sequence[int]) -> dict[int, dict[str, Verdict]]:
-        """Each pod against each group's template in the cluster as it is, before any packing."""
+        """Each pod against each group's template in the cluster as it is, before any packing.
+
+        A template sees no other: they are all there at once, and what they bring is not counted for the others.
+        """
         alike: dict[object, list[int]] = {}
         for row in rows:
-            spec = self._pods.specs[row]
-            named = self._pods.names[row] if any(volume.ephemeral is not None for volume in spec.volumes) else ""
-            key = (
-                int(self._pods.namespaces.codes[row]),
-                int(self._pods.labels.codes[row]),
-                int(self._pods.specs.codes[row]),
-                named,
-            )
-            alike.setdefault(key, []).append(row)
-        found: dict[int, dict[str, Verdict]] = {row: {} for row in rows}
-        for group, new in self._new_nodes.items():
-            if not alike:
-                break
-            with world.fork():
-                node = world.add(new)
-                for members in alike.values():
-                    verdict = world.check(members[0], node)
-                    for row in members:
-                        found[row][group] = verdict
+            alike.setdefault(self._kinds.identity(row), []).append(row)
+        self._seen = {}
+        found: dict[int, dict[str, Verdict]] = {}
+        with world.fork():
+            new = world.bring(list(self._new_nodes.values()))
+            for members in alike.values():
+                looked = world.look(members[0], new) if new else ()
+                seen = dict(zip(self._new_nodes, looked, strict=True))
+                verdicts = {group: verdict_alone(one) for group, one in seen.items()}
+                for row in members:
+                    self._seen[row], found[row] = seen, verdicts
         return found
 
     def rejections(self, row: int) -> dict[str, tuple[Status, ...]]:
@@ -497,8 +507,28 @@ class Loop:
             kind[0]: (requests[kind[0]].amounts.get("cpu", 0), requests[kind[0]].amounts.get("memory", 0))
             for kind in kinds
         }
-        estimator = Estimator(world, self._new_nodes[name], limit, asked, self._behaviour)
-        return estimator.estimate(kinds, fast_path=self._flags.fast_path)
+        new = self._new_nodes[name]
+        ordered = ordered_kinds(kinds, asked, new.node)
+        fast = -1
+        if self._flags.fast_path:
+            fast = best_for_fast_path([(world.pod(kind.pods[0]), len(kind.pods)) for kind in ordered], new.node)
+            if fast >= 0:
+                ordered.append(ordered.pop(fast))
+                fast = ordered[-1].number
+        if self._counts(world, name, kinds):
+            seen = [self._seen[kind[0]][name] for kind in kinds]
+            bins = CountingBins(world, [kind[0] for kind in kinds], seen)
+            return Estimator(bins, limit).estimate(ordered, fast)
+        with world.fork():
+            return Estimator(WorldBins(world, new, self._behaviour), limit).estimate(ordered, fast)
+
+    def _counts(self, world: World, group: str, kinds: Sequence[tuple[int, ...]]) -> bool:
+        """Whether an estimate can be made by counting."""
+        return self._setup.counts and all(
+            self._seen[kind[0]][group].room is not None
+            and is_countable(world.pod(kind[0]), self._seen[kind[0]][group].filters)
+            for kind in kinds
+        )
 
     def _choice(
         self,

@@ -43,7 +43,30 @@ def autoscale_snapshot(
     kube_version: str | None = None,
     now: str | None = None,
 ) -> Autoscaling:
-    """One loop over the snapshot. Raises `InputError` where it has no status of an autoscaler that can be read."""
+    """One loop over the snapshot. Raises `InputError` as `setup_of`."""
+    setup = setup_of(
+        snapshot,
+        group_label=group_label,
+        templates=templates,
+        flags=flags,
+        config=config,
+        kube_version=kube_version,
+        now=now,
+    )
+    return Autoscaling(answer=Loop(setup).run(), pods=snapshot.pods)
+
+
+def setup_of(
+    snapshot: Snapshot,
+    *,
+    group_label: str,
+    templates: Mapping[str, object] | None = None,
+    flags: Mapping[str, FlagValue] | None = None,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    now: str | None = None,
+) -> Setup:
+    """What a loop goes by. Raises `InputError` where it has no status of an autoscaler that can be read."""
     release = resolve(kube_version)
     behaviour = autoscaler_behaviour(release.version)
     written = snapshot.config_maps.get(AUTOSCALER_STATUS)
@@ -61,7 +84,7 @@ def autoscale_snapshot(
         name = node.metadata.labels.get(group_label)
         return name if name in names else None
 
-    setup = Setup(
+    return Setup(
         framework=framework,
         group_of=group_of,
         status=status,
@@ -70,4 +93,3 @@ def autoscale_snapshot(
         behaviour=behaviour,
         now=nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
     )
-    return Autoscaling(answer=Loop(setup).run(), pods=snapshot.pods)

@@ -13,12 +13,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api.types import Node, Pod
+from kschedx.framework.interface import FilterPlugin, Room
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
-from kschedx.framework.status import Code, Status
+from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.snapshot.columns import BoolArray, IntArray
-from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+OF_OTHERS = frozenset({"PodTopologySpread", "InterPodAffinity"})
+"""Filter plugins for which other nodes count."""
 
 PRE_FILTER_FAILED = "PreFilter failed"
 PRE_FILTER_LEFT_OUT = "PreFilter filtered the Node out"
@@ -46,6 +52,43 @@ class NewNode(Struct, frozen=True, kw_only=True):
     group: str = field(default="")
 
 
+class Brought(Struct, frozen=True, kw_only=True):
+    """A new node of the world, and what came with it."""
+
+    node: int
+    pods: IntArray
+    """Rows of the pods."""
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What PreFilter and Filter found for a pod on one new node, among other new ones that it shall not see."""
+
+    stopped: Verdict | None
+    """PreFilter's word, where it ends there."""
+    rejections: tuple[Verdict, ...]
+    """Of the plugins that look at nothing but the node, in order."""
+    index: int
+    """The node's place among the new ones."""
+    new: tuple[Brought, ...]
+    labels_of_new: tuple[Mapping[str, str], ...]
+    """Of the new nodes."""
+    state: CycleState
+    filters: tuple[str, ...]
+    """The profile's plugins at Filter, in order."""
+    room: Room | None
+    """NodeResourcesFit's rule on the new nodes, where it is no other than sums."""
+    pods: PodTable
+    empty_selector_counts: bool
+
+    @property
+    def node(self) -> int:
+        return self.new[self.index].node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.labels_of_new[self.index]
+
+
 class World:
     """A snapshot that changes. A pod is named by its row, a node by its row; rows of nodes that are gone are not used
     again before the change is undone."""
@@ -55,7 +98,7 @@ class World:
         self._framework = framework
         self._names_count = names_count
         self._pods: dict[int, Pod] = {}
-        self._last = 0
+        self.last = 0
         """Row of the node that was found last: the next search begins after it."""
 
     @property
@@ -94,12 +137,25 @@ class World:
 
     def add(self, new: NewNode) -> int:
         """The row of the node."""
-        row = self.node_count
-        pods = np.array(new.pods, dtype=np.int64)
-        cluster = self.snapshot.cluster.with_added(new.node)
-        grown = self.snapshot.pods.with_copies(pods, np.full(len(pods), row, dtype=np.int64), row + 1)
+        return self.bring((new,))[0].node
+
+    def bring(self, news: Sequence[NewNode]) -> tuple[Brought, ...]:
+        """New nodes, one after the other."""
+        brought: list[Brought] = []
+        cluster, first = self.snapshot.cluster, len(self.snapshot.pods)
+        pods: list[int] = []
+        nodes: list[int] = []
+        for new in news:
+            row = len(cluster.nodes)
+            cluster = cluster.with_added(new.node)
+            start = first + len(pods)
+            pods += new.pods
+            nodes += [row] * len(new.pods)
+            brought.append(Brought(node=row, pods=np.arange(start, first + len(pods), dtype=np.int64)))
+        copied, places = np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64)
+        grown = self.snapshot.pods.with_copies(copied, places, len(cluster.nodes))
         self._become(replace(self.snapshot, cluster=cluster, pods=grown, _tables={}))
-        return row
+        return tuple(brought)
 
     # --- questions
 
@@ -109,16 +165,59 @@ class World:
         pod = self.pod(row)
         state = CycleState()
         _, status, names, naming = framework.run_pre_filter(state, pod)
+        stopped = self._stopped(status, names, naming, node)
+        if stopped is not None:
+            return stopped
+        outcome = framework.run_filters(state, pod, framework.nodes.take(np.array([node], dtype=np.int64)))
+        first = int(outcome.plugin[0])
+        return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
+
+    def look(self, row: int, new: Sequence[Brought]) -> tuple[Seen, ...]:
+        """PreFilter once, then Filter on each of these nodes."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        rows = np.array([one.node for one in new], dtype=np.int64)
+        table = framework.nodes.take(rows)
+        rejections: list[list[Verdict]] = [[] for _ in new]
+        room: Room | None = None
+        if status.is_success:
+            outcome = framework.run_filters(state, pod, table)
+            for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
+                for index in np.flatnonzero(verdicts.rejected).tolist() if plugin not in OF_OTHERS else ():
+                    rejections[index].append(_verdict(verdicts, index, plugin))
+            room = self._room(state, pod, table)
+        labels = tuple(self.node(one.node).metadata.labels for one in new)
+        return tuple(
+            Seen(
+                stopped=self._stopped(status, names, naming, one.node),
+                rejections=tuple(rejections[index]),
+                index=index,
+                new=tuple(new),
+                labels_of_new=labels,
+                state=state,
+                filters=framework.profile.points["filter"],
+                room=room,
+                pods=self.snapshot.pods,
+                empty_selector_counts=framework.release.behaviour.empty_selector_counts_every_pod,
+            )
+            for index, one in enumerate(new)
+        )
+
+    def _stopped(
+        self, status: Status, names: frozenset[str] | None, naming: Sequence[str], node: int
+    ) -> Verdict | None:
+        """What PreFilter says of the node, where it does not leave it to Filter."""
         if not status.is_success:
             return Verdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=PRE_FILTER_FAILED)
         if self._names_count and names is not None and self.node(node).name not in names:
             return Verdict(fits=False, plugin=", ".join(naming), error=PRE_FILTER_LEFT_OUT)
-        outcome = framework.run_filters(state, pod, framework.nodes.take(np.array([node], dtype=np.int64)))
-        if outcome.passed[0]:
-            return FITS
-        found = outcome.status(0)
-        error = "" if found.is_rejection else f'unexpected filter status "{Code(found.code).text}"'
-        return Verdict(fits=False, plugin=found.plugin, reasons=found.reasons, error=error)
+        return None
+
+    def _room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+        fit = (one for one in self._framework.plugins("filter", FilterPlugin) if isinstance(one, NodeResourcesFit))
+        return next((one.room(state, pod, nodes) for one in fit), None)
 
     def rejections(self, row: int, node: int) -> tuple[Status, ...]:
         """Every plugin that rejects the pod on the node, with its findings; where PreFilter does, that alone."""
@@ -159,9 +258,16 @@ class World:
         passed = rows[framework.run_filters(state, pod, framework.nodes.take(rows)).passed]
         if not len(passed):
             return None
-        after = passed[passed > self._last]
-        self._last = int(after[0] if len(after) else passed[0])
-        return self._last
+        after = passed[passed > self.last]
+        self.last = int(after[0] if len(after) else passed[0])
+        return self.last
+
+
+def _verdict(verdicts: Verdicts, index: int, plugin: str) -> Verdict:
+    """A rejection."""
+    code = Code(int(verdicts.codes[index]))
+    error = "" if code.is_rejection else f'unexpected filter status "{code.text}"'
+    return Verdict(fits=False, plugin=plugin, reasons=verdicts.reasons[index], error=error)
 
 
 def world_of(

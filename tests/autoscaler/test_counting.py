@@ -1,0 +1,30 @@
+"""An estimate by counting comes to the same as one that places each pod on a node."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kschedx.autoscaler.document import document
+from kschedx.autoscaler.loop import Loop
+from kschedx.autoscaler.run import setup_of
+from kschedx.snapshot.snapshot import Snapshot
+from tests.autoscaler.loops import Json, cases
+
+
+@pytest.mark.parametrize(
+    "case", [one for one in cases() if one["expect"].get("options")], ids=lambda case: case["name"]
+)
+def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
+    setup = setup_of(
+        Snapshot.from_objects(case["objects"]),
+        group_label=case["groups"]["label"],
+        templates=case.get("templates"),
+        flags=case["flags"],
+        config=case.get("config"),
+        kube_version=case["kubeVersion"],
+        now=case["now"],
+    )
+    pods = setup.framework.snapshot.pods
+    counted, placed = (document(Loop(replace(setup, counts=way)).run(), pods) for way in (True, False))
+    assert counted == placed
