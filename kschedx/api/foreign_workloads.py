@@ -19,6 +19,8 @@ Manifest = dict[str, object]
 MAX_DEPTH = 8
 """Steps below `spec` at which a template may be."""
 
+_KNATIVE = "serving.knative.dev"
+"""Its controller names the container that has no name."""
 _SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
 """API groups whose controllers name another scheduler for a pod that names none."""
 
@@ -64,6 +66,9 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     for template, path, part in found:
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(found) > 1 else "")
         pod_spec = cast("Manifest", pod["spec"])
+        if group == _KNATIVE:
+            for container in cast("list[Manifest]", pod_spec["containers"]):
+                container.setdefault("name", "user-container")
         if isinstance(scheduler, str):
             pod_spec.setdefault("schedulerName", scheduler)
         pods.append(ForeignPod(manifest=pod, path=path, part=part))

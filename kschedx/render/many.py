@@ -125,8 +125,8 @@ def _title(answer: Answer) -> str:
         case Outcome.SCHEDULED:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
-            more = f", and {len(answer.headlines) - SHOWN} more" if len(answer.headlines) > SHOWN else ""
-            return " · ".join(answer.headlines[:SHOWN]) + more
+            first, *others = answer.headlines  # of the nearest nodes
+            return f"{first}; {count(len(others), 'other reason')} elsewhere" if others else first
         case Outcome.GATED:
             return "held back by scheduling gates"
         case Outcome.UNSCHEDULABLE | Outcome.ERROR | Outcome.UNDECIDED | None:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kschedx.api.kinds import KINDS
+from kschedx.api.storage import PersistentVolume, PersistentVolumeStatus
 from kschedx.snapshot.build import of_objects
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -23,7 +24,7 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     """
     given = Snapshot.from_objects([one for one in manifests if one.get("kind") not in ("Pod", "Node")])
     others = {
-        key: _merged(key, snapshot.objects.get(kind.record, ()), given.objects.get(kind.record, ()))
+        key: _merged(key, snapshot.objects.get(kind.record, ()), map(_ready, given.objects.get(kind.record, ())))
         for key, kind in KINDS.items()
         if kind.record is not None
     }
@@ -32,7 +33,15 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     return replace(snapshot, workloads=workloads, **of_objects(others), _tables=dict(snapshot._tables))
 
 
+def _ready(item: Any) -> Any:
+    """A new volume as its controller leaves it, which looks at it at once."""
+    if isinstance(item, PersistentVolume) and item.status.phase == "Pending":
+        return replace(item, status=PersistentVolumeStatus(phase="Available"))
+    return item
+
+
 def _merged(key: str, old: Iterable[Any], new: Iterable[Any]) -> Sequence[Any]:
+    old, new = tuple(old), tuple(new)
     first, second = (new, old) if key in _KEPT else (old, new)
     found = {(one.metadata.namespace, one.metadata.name): one for one in (*old, *new)}
     winners = {(one.metadata.namespace, one.metadata.name): one for one in (*first, *second)}
