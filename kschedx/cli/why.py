@@ -34,7 +34,8 @@ ds/NAME, job/NAME, ...), a node (node/NAME) for what it offers and whom it would
 or - for standard input. What is in the files counts as if it were applied. A pod that runs already is explained as if
 it were scheduled now.
 
-Several pods and workloads, --all-pending or -l are told by what keeps them out, the largest group first.
+Several pods and workloads, --all-pending or -l are told by what keeps them out, the largest group first. Pods of
+--all-pending are placed one after the other, as the queue would take them.
 
 With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
 
@@ -61,6 +62,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     all_pending: bool = False
     selector: str | None = None
     all_namespaces: bool = False
+    alone: bool = False
     node: list[str] = []
     nodes: str | None = None
     output: Format | None = None
@@ -152,6 +154,9 @@ def why(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="With --all-pending or -l: pods of every namespace.")
     ] = False,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="With --all-pending: each as if it came next, whatever the others take.")
+    ] = False,
     node: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="One node's whole story. Repeatable.", autocompletion=completion.nodes),
@@ -214,6 +219,7 @@ def why(
         all_pending=all_pending,
         selector=selector,
         all_namespaces=all_namespaces,
+        alone=alone,
         node=node or [],
         nodes=nodes,
         output=output,
@@ -498,6 +504,7 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
     from kschedx.cli import connection
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.many import owner_of, rows_in_queue_order
+    from kschedx.simulate.in_turn import InTurn
 
     snapshot, namespace = reached.snapshot, question.namespace
     is_everywhere = wanted.all_namespaces or (namespace is None and wanted.all_pending)
@@ -511,9 +518,21 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
 
+    in_turn = InTurn.of(snapshot, setup) if wanted.all_pending and not wanted.alone and rows else None
+
     def item(row: int) -> Item:
         pod = snapshot.pods[row]
         owner = owner_of(snapshot, pod)
+        if in_turn is not None and in_turn.is_queued(pod.key):
+            return Item(
+                pod=pod.key,
+                owner=owner,
+                priority=int(snapshot.pods.priorities[row]),
+                command=_command(pod.metadata.namespace, owner, pod.metadata.name),
+                explain=lambda: in_turn.explanation(pod.key),
+                node=in_turn.node(pod.key),
+                taken=in_turn.taken(pod.key),
+            )
         return Item(
             pod=pod.key,
             owner=owner,
@@ -522,7 +541,8 @@ def _many(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup),
         )
 
-    asked = Asked([item(row) for row in rows], jobs=question.jobs())
+    notes = () if in_turn is None else in_turn.notes()
+    asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes)
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code

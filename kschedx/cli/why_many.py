@@ -33,13 +33,21 @@ class Item(Struct, frozen=True, kw_only=True):
     explain: Callable[[], Explanation]
     place: Place = Place()
     """Where in a file it is from."""
+    node: str = ""
+    """Where the pod goes, where that is known without its whole story."""
+    taken: str = ""
+    """Who took the place that it would have had alone."""
 
 
 class Asked:
     """The pods that were asked for, explained with the same settings."""
 
-    def __init__(self, items: Sequence[Item], *, jobs: int | None = None, competing: bool = False) -> None:
-        """`jobs` is how many processes may share the work; by default all that there are."""
+    def __init__(
+        self, items: Sequence[Item], *, jobs: int | None = None, competing: bool = False, notes: Sequence[str] = ()
+    ) -> None:
+        """`jobs` is how many processes may share the work; by default all that there are. `notes` are about all of
+        them."""
+        self._notes = notes
         self._jobs = jobs
         self._items = items
         self._competing = competing
@@ -51,7 +59,7 @@ class Asked:
         from kschedx.render.words import headline
 
         item = self._items[index]
-        undecided = Answer(pod=item.pod, owner=item.owner, priority=item.priority, outcome=None, command=item.command)
+        undecided = self._undecided(item)
         try:
             found = item.explain()
         except (UndecidableError, ConfigError) as error:
@@ -70,7 +78,20 @@ class Asked:
         return answer, found
 
     def answer(self, index: int) -> Answer:
+        item = self._items[index]
+        if item.node:
+            return replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,))
         return self.look(index)[0]
+
+    def _undecided(self, item: Item) -> Answer:
+        return Answer(
+            pod=item.pod,
+            owner=item.owner,
+            priority=item.priority,
+            outcome=None,
+            command=item.command,
+            taken=item.taken,
+        )
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -116,7 +137,7 @@ class Asked:
         def screen(wide: bool) -> None:
             from kschedx.render.many import print_many
 
-            print_many(self.answers, self.fix_of, wide=wide, competing=self._competing)
+            print_many(self.answers, self.fix_of, wide=wide, competing=self._competing, notes=self._notes)
 
         def names() -> list[str]:
             return [

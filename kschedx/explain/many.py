@@ -47,6 +47,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What is wrong in words, one for each kind of rejection, the nearest first."""
     command: str = ""
     """What tells the whole story."""
+    taken: str = ""
+    """Who took the place that the pod would have had alone."""
 
 
 class Group(Struct, frozen=True, kw_only=True):

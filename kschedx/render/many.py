@@ -19,11 +19,16 @@ SHOWN = 3
 
 
 def print_many(
-    answers: Sequence[Answer], fix_of: Callable[[Group], str], *, wide: bool = False, competing: bool = False
+    answers: Sequence[Answer],
+    fix_of: Callable[[Group], str],
+    *,
+    wide: bool = False,
+    competing: bool = False,
+    notes: Sequence[str] = (),
 ) -> None:
     """`fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come."""
     out = terminal.console()
-    terminal.write(many(answers, fix_of, width=out.width, wide=wide, competing=competing), out)
+    terminal.write(many(answers, fix_of, width=out.width, wide=wide, competing=competing, notes=notes), out)
 
 
 def many(
@@ -33,6 +38,7 @@ def many(
     width: int,
     wide: bool = False,
     competing: bool = False,
+    notes: Sequence[str] = (),
 ) -> list[Text]:
     """At most 40 lines, unless `wide`, which names every pod."""
     if not answers:
@@ -48,6 +54,8 @@ def many(
         left -= 1
     if left:
         lines += [BLANK, line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM))]
+    for note in notes:
+        lines += [BLANK, *paragraph(note, width, style=DIM)]
     if competing and sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1:
         text = "each was looked at alone: what one would take from the others is not counted"
         lines += [BLANK, *paragraph(text, width, style=DIM)]
@@ -85,6 +93,8 @@ def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bo
     lines += _members(group, width, wide=wide)
     if first.headlines and first.message:
         lines += paragraph(first.message, width, first="  event  ", style=DIM)
+    if first.taken:
+        lines += paragraph(first.taken, width, first="  alone  ")
     fix = "" if good else fix_of(group)
     if fix:
         lines += paragraph(fix, width, first="  fix    ")

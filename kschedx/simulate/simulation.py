@@ -10,10 +10,11 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.answer.explanation import Explanation
-from kschedx.explain.missing import require_nodes_and_pods
+from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
+from kschedx.framework.scheduler import Scheduler
 from kschedx.simulate.applying import Changed, applied
 from kschedx.simulate.changes import Change, Read, changes
 from kschedx.simulate.drain import Drained, Evictor
@@ -204,8 +205,12 @@ class Simulation:
 
         Only for a simulation without drains, whose steps are all that moves the cluster.
         """
-        moving = MovingCluster(self.setup.scheduler_on(self._start).snapshot)
-        for past in self.steps[:step]:
+        past_cluster, done = self._replay
+        if done > step:
+            past_cluster, done = MovingCluster(self.setup.scheduler_on(self._start).snapshot), 0
+        self._replay = past_cluster, step
+        moving = past_cluster
+        for past in self.steps[done:step]:
             for victim in past.victims:
                 moving.remove(victim, waits=victim in self._queue.recreated)
             if past.nominated is not None:
@@ -221,12 +226,25 @@ class Simulation:
 
     def explain_now(self, pod: str) -> Explanation | None:
         """What `why` says of a pod that waits, in the cluster as it stands in the end; None where it says nothing."""
-        row = self.run.cluster.pods.rows[pod]
-        then = self.run.cluster.frozen()
-        scheduler = self.run.scheduler.on(then)
-        target = then.pods[row]
-        explanation = Explanation(scheduler.schedule(target, self.setup.profile_of(target)), scheduler, ())
+        explanation = self.explain_then(pod)
         return explanation if explanation.outcome is Outcome.UNSCHEDULABLE else None
+
+    def explain_then(self, pod: str) -> Explanation:
+        """What `why` says of a pod that waits, in the cluster as it stands in the end. Raises `UndecidableError`."""
+        scheduler = self._then
+        target = scheduler.snapshot.pods[self.run.cluster.pods.rows[pod]]
+        cycle = scheduler.schedule(target, self.setup.profile_of(target))
+        require_for_decision(cycle)
+        return Explanation(cycle, scheduler, self.setup.notes)
+
+    @cached_property
+    def _then(self) -> Scheduler:
+        return self.run.scheduler.on(self.run.cluster.frozen())
+
+    @cached_property
+    def _replay(self) -> tuple[MovingCluster, int]:
+        """A cluster that moves along with `explain`, and how many steps it has seen."""
+        return MovingCluster(self.setup.scheduler_on(self._start).snapshot), 0
 
     def to_dict(self) -> Json:
         """The Simulation document."""

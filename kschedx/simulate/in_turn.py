@@ -1,0 +1,74 @@
+"""Pods that wait, each as it fares after those before it in the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from kschedx.answer.explanation import Explanation
+from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import Run
+from kschedx.simulate.simulation import Simulation, simulate
+from kschedx.snapshot.snapshot import Snapshot
+
+SHOWN = 2
+
+
+class InTurn:
+    """A queue that has run, to be asked about its pods by `namespace/name`."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, setup: Setup) -> InTurn:
+        return cls(simulate(snapshot, setup))
+
+    def is_queued(self, pod: str) -> bool:
+        return pod in self._simulation.placed or pod in self._simulation.messages
+
+    def node(self, pod: str) -> str:
+        """Where it went; empty where it waits."""
+        return self._simulation.placed.get(pod, "")
+
+    def explanation(self, pod: str) -> Explanation:
+        """What `why` says of it: of one that found a node, when it did; of another, in the cluster as it is then."""
+        simulation = self._simulation
+        if pod in simulation.placed:
+            return simulation.explain(self._steps[pod])
+        return simulation.explain_then(pod)
+
+    @cached_property
+    def _steps(self) -> Mapping[str, int]:
+        """Pods to the number of their last decision."""
+        key = self._simulation.key
+        return {key(step.pod): number for number, step in enumerate(self._simulation.steps)}
+
+    @cached_property
+    def _alone(self) -> Run:
+        simulation = self._simulation
+        return Run(simulation.setup.scheduler_on(simulation.before))
+
+    def taken(self, pod: str) -> str:
+        """Who took the place of a pod that would fit if it came first; empty where it would not."""
+        if pod not in self._simulation.messages or pod in self._simulation.undecided:
+            return ""
+        run = self._alone
+        decision = run.decide(run.cluster.pods.rows[pod])
+        if decision.outcome is not Outcome.SCHEDULED:
+            return ""
+        names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
+        node = min(names)
+        before = [other for other, place in self._simulation.placed.items() if place == node]
+        more = f" and {len(before) - SHOWN} more" if len(before) > SHOWN else ""
+        taken = f": taken by {', '.join(before[:SHOWN])}{more}" if before else ""
+        return f"it would go to {node}{taken}"
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known about all of them."""
+        evicted = self._simulation.evictions
+        if not evicted:
+            return ()
+        shown = ", ".join(list(evicted)[:SHOWN]) + (f" and {len(evicted) - SHOWN} more" if len(evicted) > SHOWN else "")
+        return (f"preemption evicts {shown}: kschedx simulate tells where they go",)
