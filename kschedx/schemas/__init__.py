@@ -43,10 +43,24 @@ def _diagnosis() -> Json:
     return document("Diagnosis", properties) | {"$defs": definitions}
 
 
+def _simulation() -> Json:
+    from kschedx.schemas.simulation import SIMULATION
+
+    return SIMULATION
+
+
+def _fit() -> Json:
+    from kschedx.schemas.simulation import FIT
+
+    return FIT
+
+
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Explanation": ("why POD -o json", _explanation),
     "ExplanationList": ("why --all-pending -o json", _explanations),
     "ProfileDifference": ("diff-profiles -o json", _difference),
+    "Simulation": ("simulate -o json", _simulation),
+    "Fit": ("fit TARGET -o json", _fit),
     "Diagnosis": ("doctor -o json", _diagnosis),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}

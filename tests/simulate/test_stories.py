@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from kschedx.simulate.schema import check
+from kschedx.schemas import check_document
 from tests.command import ROOT, Ran, kschedx
 from tests.conftest import Golden
 
@@ -38,7 +38,7 @@ def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> N
 @each_story
 def test_the_document_keeps_to_its_schema(ask: Path) -> None:
     _, ran = told(ask, "-o", "json")
-    check(json.loads(ran.out))
+    check_document(json.loads(ran.out))
 
 
 def test_every_expected_file_has_a_story() -> None:

@@ -1,10 +1,8 @@
-"""The Simulation and Fit documents as JSON schemas: what a reader of `-o json` may rely on."""
+"""The Simulation and Fit documents: of `kschedx simulate` and `kschedx drain`, and of `kschedx fit`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from kschedx.errors import InputError, Place
 
 Json = dict[str, object]
 
@@ -96,14 +94,3 @@ FIT: Json = _object(
     }
 )
 """Of `kschedx fit`. Keys are added, never changed."""
-
-
-def check(document: Mapping[str, object], *, source: str = "") -> None:
-    """Raises `InputError` with the place of the first thing by which a document is neither of the two."""
-    import jsonschema
-
-    schema = FIT if document.get("kind") == "Fit" else SIMULATION
-    errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(document), key=lambda error: error.json_path)
-    if errors:
-        field = errors[0].json_path.removeprefix("$").removeprefix(".")
-        raise InputError(errors[0].message, place=Place(source=source, field=field))
