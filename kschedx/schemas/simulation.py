@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kschedx.schemas.parts import document
+
 Json = dict[str, object]
 
 _TEXT: Json = {"type": "string"}
@@ -59,10 +61,9 @@ _WORKLOAD = _object(
     }
 )
 
-SIMULATION: Json = _object(
+SIMULATION: Json = document(
+    "Simulation",
     {
-        "apiVersion": {"const": "kschedx/v1"},
-        "kind": {"const": "Simulation"},
         "kubernetesVersion": _TEXT,
         "source": {"type": "object"},
         "changes": _TEXTS,
@@ -76,14 +77,13 @@ SIMULATION: Json = _object(
         "workloads": _list(_WORKLOAD),
         "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
     },
-    {"ties": _TEXT},
+    optional={"ties": _TEXT},
 )
-"""Of `kschedx simulate` and `kschedx drain`. Keys are added, never changed."""
+"""Of `kschedx simulate` and `kschedx drain`."""
 
-FIT: Json = _object(
+FIT: Json = document(
+    "Fit",
     {
-        "apiVersion": {"const": "kschedx/v1"},
-        "kind": {"const": "Fit"},
         "kubernetesVersion": _TEXT,
         "pod": _object({"namespace": _TEXT, "name": _TEXT, "of": _TEXT}),
         "fits": _COUNT,
@@ -91,6 +91,6 @@ FIT: Json = _object(
         "nodes": _COUNT_BY_NAME,
         "message": _TEXT,
         "missing": _list(_object({"like": _TEXT, "nodes": _COUNT})),
-    }
+    },
 )
-"""Of `kschedx fit`. Keys are added, never changed."""
+"""Of `kschedx fit`."""
