@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.api import devices, storage, types
+from kschedx.api import devices, scheduler_plugins, storage, types
 from kschedx.errors import InputError, Place, nearest
 
 
@@ -198,6 +198,15 @@ _ROWS = (
     Kind(
         name="ConfigMap", plural="configmaps",
         record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
+    ),
+    Kind(
+        name="PodGroup", plural="podgroups", group=scheduler_plugins.GROUP, versions=("v1alpha1",), is_optional=True,
+        record=scheduler_plugins.Gang, read_by=("Coscheduling",), leaves="the pod group that the pod waits for",
+    ),
+    Kind(
+        name="ElasticQuota", plural="elasticquotas", group=scheduler_plugins.GROUP, versions=("v1alpha1",),
+        is_optional=True, record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
+        leaves="what namespaces are promised and may use at most",
     ),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 from kschedx.api.kinds import KINDS
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import BUILT_IN_CLASSES
+from kschedx.api.scheduler_plugins import POD_GROUP_LABEL
 from kschedx.api.selectors import compile_selector
 from kschedx.api.storage import claim_name
 from kschedx.api.types import Affinity, Pod, PodAffinityTerm
@@ -254,6 +255,18 @@ def _is_in_group(cycle: Cycle) -> bool:
     return cycle.pod.spec.scheduling_group is not None
 
 
+def _is_in_gang(cycle: Cycle) -> bool:
+    return POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling")
+
+
+def _has_elastic_quotas(cycle: Cycle) -> bool:
+    return _runs(cycle, "CapacityScheduling")
+
+
+def _runs(cycle: Cycle, plugin: str) -> bool:
+    return any(plugin in plugins for plugins in cycle.profile.points.values())
+
+
 def _asks_for_extended_resources(cycle: Cycle) -> bool:
     if not cycle.release.gates.get("DRAExtendedResource", False):
         return False
@@ -315,6 +328,8 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "StatefulSet": _owned_by("StatefulSet"),
     "PodDisruptionBudget": _has_victims,
     "PodGroup": _is_in_group,
+    "PodGroup.scheduling.x-k8s.io": _is_in_gang,
+    "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
     "ResourceClaim": _claims_devices,
     "ResourceSlice": _has_claims_of_pod,
     "ResourceClaimTemplate": _has_claims_to_come,

@@ -64,6 +64,13 @@ from kschedx.findings.resources import (
     ResourceFinding,
     TooManyPods,
 )
+from kschedx.findings.scheduler_plugins import (
+    ElasticQuotaExceeded,
+    GangResourcesShort,
+    GangTooSmall,
+    ResourceGap,
+    SchedulerPluginsFinding,
+)
 from kschedx.findings.topology import (
     DomainCount,
     ExistingAntiAffinityConflict,
@@ -102,6 +109,7 @@ Finding = (
     | VolumeFinding
     | DeviceFinding
     | ExtenderFinding
+    | SchedulerPluginsFinding
     | PluginFinding
     | PluginMessage
 )
@@ -132,10 +140,13 @@ __all__ = [
     "DomainCount",
     "DriverNotInstalled",
     "DroppedByExtender",
+    "ElasticQuotaExceeded",
     "ExistingAntiAffinityConflict",
     "Explained",
     "ExtenderFinding",
     "Finding",
+    "GangResourcesShort",
+    "GangTooSmall",
     "HostPortConflict",
     "InsufficientDevices",
     "InsufficientResource",
@@ -158,6 +169,8 @@ __all__ = [
     "RefusedByExtender",
     "RequirementMatch",
     "ResourceFinding",
+    "ResourceGap",
+    "SchedulerPluginsFinding",
     "SchedulingGated",
     "SelectedNodeMismatch",
     "StorageCapacity",

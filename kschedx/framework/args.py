@@ -8,12 +8,13 @@ weights from 1 to 100, shapes sorted, and so on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias, get_args
+from typing import TypeAlias, TypeVar, get_args
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, structs
 
 from kschedx.api.integers import Int32, Int64
 from kschedx.api.types import NodeAffinity, TopologySpreadConstraint
+from kschedx.errors import ConfigError
 from kschedx.framework.duration import Duration
 
 LEAST_ALLOCATED = "LeastAllocated"
@@ -105,3 +106,17 @@ PluginArgs: TypeAlias = InTreeArgs | Mapping[str, object]
 
 ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {kind.__name__.removesuffix("Args"): kind for kind in get_args(InTreeArgs)}
 """In-tree plugin to its type of arguments; the others take none."""
+
+S = TypeVar("S", bound=Struct)
+
+
+def args_of_another_project(args: object, kind: type[S], plugin: str) -> S:
+    """What a plugin of another project reads of its arguments, and nothing else of them. Raises `ConfigError`."""
+    if isinstance(args, kind):
+        return args
+    known = {field.encode_name for field in structs.fields(kind)}
+    written = args if isinstance(args, Mapping) else {}
+    try:
+        return convert({key: value for key, value in written.items() if key in known and value is not None}, kind)
+    except ValidationError as error:
+        raise ConfigError(f"arguments of {plugin}: {error}") from None

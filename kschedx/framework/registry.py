@@ -16,7 +16,7 @@ from kschedx.framework.interface import Plugin
 from kschedx.releases import PLACEMENT_POINTS, Release
 from kschedx.releases import POINTS as RELEASE_POINTS
 from kschedx.releases.dates import minor
-from kschedx.releases.plugins import KUBERNETES, PLUGINS, Row, points_in
+from kschedx.releases.plugins import KUBERNETES, OF_KOORDINATOR, PLUGINS, SCHEDULER_PLUGINS, Row, points_in
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -88,9 +88,23 @@ def points_of_others(names: Collection[str]) -> Mapping[str, frozenset[str]]:
     """The extension points of those of these plugins that are not Kubernetes' own: of other projects, as far as kschedx
     has them, and of installed packages. Raises `ConfigError` for what cannot be imported; what nobody names is not even
     tried."""
-    others = {row.name for row in PLUGINS if row.project != KUBERNETES and row.name in names}
+    # Koordinator has plugins of the same names that decide otherwise
+    projects = () if OF_KOORDINATOR & set(names) else (SCHEDULER_PLUGINS,)
+    others = {row.name for row in PLUGINS if row.project in projects and row.name in names}
     others |= {name for name in names if name in third_party() and name not in ROWS} if names else set()
-    return {name: points_of(plugin_class(name)) for name in sorted(others)}
+    return {name: _points_of_other(name) for name in sorted(others)}
+
+
+def _points_of_other(name: str) -> frozenset[str]:
+    if name in third_party():
+        return points_of(plugin_class(name))
+    return points_in(ROWS[name], ())
+
+
+def lacking(name: str) -> frozenset[str]:
+    """The extension points at which a plugin takes part and kschedx does not have it."""
+    row = ROWS.get(name)
+    return frozenset(row.lacks.split(", ")) if row and row.lacks and name not in third_party() else frozenset()
 
 
 def of_packages() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:

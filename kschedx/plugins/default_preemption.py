@@ -65,7 +65,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return result
 
     def _preempt(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PostFilterResult:
-        run = dry_run(self.handle, state, pod, nodes, self.handle.snapshot.disruption_budgets)
+        run = self._dry_run(state, pod, nodes)
         if not run.candidates:
             return PostFilterResult(status=_no_candidate(run), dry_run=run.verdicts)
         limit = self._candidate_limit(len(nodes))
@@ -85,6 +85,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods, ranks=ranks))
         # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
         return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
+
+    def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
+        return dry_run(self.handle, state, pod, nodes, self.handle.snapshot.disruption_budgets)
 
     def _worth_trying(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> NodeTable:
         """The nodes whose rejection evicting pods might lift."""

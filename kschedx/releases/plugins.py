@@ -49,6 +49,8 @@ class Row(Struct, frozen=True, kw_only=True):
     project: str = KUBERNETES
     follows: str = ""
     """The version of another project that the module is read from."""
+    lacks: str = ""
+    """The extension points at which kschedx does not have it."""
     points: str
     """Its extension points, each with the releases in which it takes part: `preFilter 1.28.., filter`."""
     module: str = ""
@@ -190,7 +192,29 @@ PLUGINS = (
         refused_in_v1="1.31..",
     ),
     Row(name="SelectorSpread", points="preScore, score", releases="..1.28", refused_in_v1="1.26..1.28"),
+    Row(
+        name="Coscheduling",
+        project=SCHEDULER_PLUGINS,
+        follows="0.35",
+        points="queueSort, preFilter, postFilter, permit, reserve",
+    ),
+    Row(
+        name="CapacityScheduling",
+        project=SCHEDULER_PLUGINS,
+        follows="0.35",
+        points="preFilter, postFilter, reserve",
+        lacks="postFilter",
+    ),
+    Row(name="NodeResourcesAllocatable", project=SCHEDULER_PLUGINS, follows="0.35", points="score"),
+    Row(name="PreemptionToleration", project=SCHEDULER_PLUGINS, follows="0.35", points="postFilter"),
+    Row(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="qos_sort"),
 )
+
+OF_KOORDINATOR = frozenset({
+    "DefaultPreBind", "DeviceShare", "ElasticQuota", "LoadAwareScheduling", "NodeNUMAResource", "NodeResourcesFitPlus",
+    "Reservation", "ScarceResourceAvoidance",
+})  # fmt: skip
+"""Plugins of Koordinator, whose Coscheduling is another one than that of scheduler-plugins."""
 
 V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
     "preEnqueue": (DefaultPlugin(name="SchedulingGates", gate="PodSchedulingReadiness"),),

@@ -98,12 +98,13 @@ def expand(
     scheduler_name: str,
     path: str,
     refused: Callable[[str], str],
+    lacking: Callable[[str], frozenset[str]],
     faults: Faults,
 ) -> Expansion:
     """What no kube-scheduler would start with, whatever plugins it has, goes to `faults`. `path` is the profile's.
 
     A plugin that `implements` lacks may be one of another project, so it takes part in whatever it is named at, unless
-    `refused` says that no project calls its plugin so.
+    `refused` says that no project calls its plugin so. `lacking` are the points at which one is known by name only.
     """
     unknown = _unknown(merged, implements)
     for point in (*_ORDER_OF_CHECKS, "multiPoint"):
@@ -118,6 +119,7 @@ def expand(
     points = {point: _expand_point(point, merged[point], multi_point, implements, faults) for point in _ORDER_OF_CHECKS}
     unseen = any("multiPoint" in where for where in unknown.values())
     profile = f"for profile with scheduler name {shown(scheduler_name)}"
+    partly: dict[str, tuple[str, ...]] = {}
     sorting = points["queueSort"]
     if len(sorting) != 1 and not (unseen and not sorting):
         found = len(sorting)
@@ -130,6 +132,10 @@ def expand(
         faults.add(
             refuse(f"{path}.plugins.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
         )
+    for point in POINTS:
+        for name in points[point]:
+            if name not in unknown and point in lacking(name):
+                partly[name] = (*partly.get(name, ()), point)
     weights: dict[str, int] = {}
     for entry in (*merged["score"].enabled, *multi_point):
         if "score" in implements[entry.name]:
@@ -137,7 +143,7 @@ def expand(
     return Expansion(
         points={point: points[point] for point in POINTS},
         weights=weights,
-        unknown=unknown,
+        unknown={**unknown, **partly},
         queue_sort="".join(sorting),
     )
 

@@ -35,7 +35,7 @@ from kschedx.framework.config.validation import (
     scheduler_name_errors,
     scheduling_errors,
 )
-from kschedx.framework.registry import misnamed, points_of_others
+from kschedx.framework.registry import lacking, misnamed, points_of_others
 from kschedx.releases import V1, VERSIONS, Release
 from kschedx.releases.configuration import last_to_read
 
@@ -58,7 +58,8 @@ def load_profiles(
     faults.next_step()
     implements = plugin_points(document, release, others)
     expansions = [
-        expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed, faults) for draft in drafts
+        expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed, lacking, faults)
+        for draft in drafts
     ]
     faults.settle()
     profiles = tuple(map(partial(_finish, document), drafts, expansions))
@@ -188,7 +189,7 @@ def _finish(document: ConfigurationDocument, draft: _Draft, expansion: Expansion
         scheduler_name=draft.scheduler_name,
         percentage_of_nodes_to_score=document.percentage_of_nodes_to_score if percentage is None else percentage,
         points={
-            point: tuple(name for name in names if name not in expansion.unknown)
+            point: tuple(name for name in names if point not in expansion.unknown.get(name, ()))
             for point, names in expansion.points.items()
         },
         weights=expansion.weights,

@@ -19,7 +19,7 @@ from kschedx.api.types import Pod, PodDisruptionBudget
 from kschedx.findings import Finding
 from kschedx.framework.interface import Candidate, FilterOutcome, Handle, Room
 from kschedx.framework.preemption.kept import KEPT
-from kschedx.framework.preemption.victims import PotentialVictims, by_importance, exceeding, potential_victims
+from kschedx.framework.preemption.victims import Exempt, PotentialVictims, by_importance, exceeding, potential_victims
 from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
@@ -49,31 +49,50 @@ class _Tried(Struct, frozen=True, kw_only=True):
 
 
 def dry_run(
-    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, budgets: Sequence[PodDisruptionBudget]
+    handle: Handle,
+    state: CycleState,
+    pod: Pod,
+    nodes: NodeTable,
+    budgets: Sequence[PodDisruptionBudget],
+    *,
+    exempt: Exempt | None = None,
+    nobody: Callable[[str], Status] = lambda _: NO_VICTIMS,
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
 
+    Pods that are `exempt` stay whatever their priority is; `nobody` is the status of a node, by name, without any that
+    could go.
+
     Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
     """
+    attempt = partial(_try, handle, state, pod, budgets=budgets, exempt=exempt, nobody=nobody)
     if KEPT not in state:
-        tried = _try(handle, state, pod, nodes, budgets)
+        tried = attempt(nodes)
         verdicts = _verdicts(nodes, tried.statuses, tried.explain)
         return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
     kept = state[KEPT]
     unknown = kept.unknown(nodes)
     if len(unknown):
-        tried = _try(handle, state, pod, nodes.take(unknown), budgets)
+        tried = attempt(nodes.take(unknown))
         kept.put(tried.candidates, tried.statuses, nodes.pods)
     candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
     return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
 
 
 def _try(
-    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, budgets: Sequence[PodDisruptionBudget]
+    handle: Handle,
+    state: CycleState,
+    pod: Pod,
+    nodes: NodeTable,
+    *,
+    budgets: Sequence[PodDisruptionBudget],
+    exempt: Exempt | None,
+    nobody: Callable[[str], Status],
 ) -> _Tried:
     state = state.clone()
-    potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets))
-    statuses: dict[int, Status] = {int(row): NO_VICTIMS for row in nodes.rows[potential.count == 0]}
+    potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
+    names = nodes.cluster.names
+    statuses: dict[int, Status] = {int(row): nobody(names[row]) for row in nodes.rows[potential.count == 0]}
     able = np.flatnonzero(potential.count)
     world = nodes.take(able)
     everyone = potential.placed(np.arange(len(potential.pods)), nodes)

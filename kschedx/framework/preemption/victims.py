@@ -59,8 +59,17 @@ Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
 on a node the most important is first."""
 
 
+Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
+"""(victim,) whether pods of lower priority, rows of the PodTable, are left alone all the same."""
+
+
 def potential_victims(
-    nodes: NodeTable, priority: int, violating: Violating, *, ranked_by_start: bool = True
+    nodes: NodeTable,
+    priority: int,
+    violating: Violating,
+    *,
+    ranked_by_start: bool = True,
+    exempt: Exempt | None = None,
 ) -> PotentialVictims:
     """The pods that run on `nodes` and have a lower priority. Of equal priorities the one that started earlier is more
     important where they are `ranked_by_start`, otherwise the one that was loaded first."""
@@ -73,6 +82,8 @@ def potential_victims(
     else:
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
         lower = lower[table_row[pods.node[lower]] >= 0]
+    if exempt is not None:
+        lower = lower[~exempt(pods, lower)]
     index = table_row[pods.node[lower]]
     # load order stands in for that of kube-scheduler's cache
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)

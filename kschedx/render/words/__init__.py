@@ -20,11 +20,23 @@ from kschedx.findings import (
     PluginMessage,
     PodFinding,
     ResourceFinding,
+    SchedulerPluginsFinding,
     TopologyFinding,
     VolumeFinding,
 )
 from kschedx.render.wording import Reason, Words
-from kschedx.render.words import claims, devices, extenders, node, pod, resources, text, topology, volumes
+from kschedx.render.words import (
+    claims,
+    devices,
+    extenders,
+    node,
+    pod,
+    resources,
+    scheduler_plugins,
+    text,
+    topology,
+    volumes,
+)
 
 REASONS: Mapping[str, Reason] = (
     pod.REASONS
@@ -35,6 +47,7 @@ REASONS: Mapping[str, Reason] = (
     | volumes.REASONS
     | devices.REASONS
     | extenders.REASONS
+    | scheduler_plugins.REASONS
     | text.REASONS
 )
 """Id to what `kschedx reason` says of it, in the order in which it lists them."""
@@ -65,6 +78,8 @@ def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
         return devices.describe(finding)
     if isinstance(finding, ExtenderFinding):
         return extenders.describe(finding)
+    if isinstance(finding, SchedulerPluginsFinding):
+        return scheduler_plugins.describe(finding)
     if isinstance(finding, PluginFinding | PluginMessage):
         return text.describe(finding)
     assert_never(finding)

@@ -1,0 +1,151 @@
+"""Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4.
+
+What it remembers from one attempt to the next is in no snapshot: groups that failed a moment ago, the pods that wait at
+Permit. It decides here as it does about a group that it sees for the first time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.api.integers import Int32
+from kschedx.api.scheduler_plugins import POD_GROUP_LABEL, Gang
+from kschedx.api.types import Pod
+from kschedx.findings import GangResourcesShort, GangTooSmall, ResourceGap
+from kschedx.framework.args import args_of_another_project
+from kschedx.framework.interface import (
+    FilterOutcome,
+    Handle,
+    PermitPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    QueueSortPlugin,
+)
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import SUCCESS, Code, Status
+from kschedx.plugins.go_quantity import GoQuantity
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+PODS = "pods"
+
+
+class CoschedulingArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_group_reject_percentage: Int32 = 10
+
+
+class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlugin):
+    """All pods of a PodGroup or none: they wait until minMember of them are there, and again until so many have a
+    node."""
+
+    name = "Coscheduling"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._args = args_of_another_project(args, CoschedulingArgs, self.name)
+        groups = handle.snapshot.of(Gang)
+        self._groups = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
+
+    def sort_key(self, pod: Pod) -> tuple[object, ...]:
+        """Of a group the creation of the group counts, so that its pods stand together."""
+        group = self._groups.get(_key(pod))
+        since = pod.metadata if group is None else group.metadata
+        return (-pod.priority, since.creation_timestamp or "", pod.key)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        group = self._groups.get(_key(pod))
+        if group is None:
+            return PreFilterResult()
+        members = self._members(pod)
+        count = len(members) + (pod.key not in self.handle.snapshot.pods.rows)
+        needed = group.spec.min_member
+        if needed > count:
+            text = (
+                f"pre-filter pod {pod.metadata.name} cannot find enough sibling pods, current pods number: {count}, "
+                f"minMember of group: {needed}"
+            )
+            return _rejected(text, GangTooSmall(group=_key(pod), pods=count, min_member=needed, gated=0))
+        gated = sum(1 for row in members if self.handle.snapshot.pods.specs[int(row)].scheduling_gates)
+        if needed > count - gated:
+            text = f"pre-filter pod {pod.metadata.name} cannot proceed due to gated pods in the same PodGroup"
+            return _rejected(text, GangTooSmall(group=_key(pod), pods=count, min_member=needed, gated=gated))
+        return self._resources(group, members, nodes) if group.spec.min_resources is not None else PreFilterResult()
+
+    def _resources(self, group: Gang, members: IntArray, nodes: NodeTable) -> PreFilterResult:
+        """What the group needs at least, against what all nodes have left without its own pods."""
+        needed = {name: GoQuantity.parsed(written) for name, written in (group.spec.min_resources or {}).items()}
+        needed[PODS] = GoQuantity(value=group.spec.min_member, scale=0)
+        own = self.handle.snapshot.pods.node[members]
+        for row in range(len(nodes)):
+            mine = members[own == nodes.rows[row]]
+            left = nodes.allocatable[row] - nodes.requested[row] + nodes.requests.matrix[mine].sum(axis=0)
+            room = dict(zip(nodes.resources.names, left.tolist(), strict=True))
+            room[PODS] = int(nodes.allowed_pods[row] - nodes.pod_count[row]) + len(mine)
+            for name in list(needed):
+                needed[name] = needed[name].minus(room.get(name, 0), scale=-3 if name == "cpu" else 0)
+                if needed[name].value <= 0:
+                    del needed[name]
+            if not needed:
+                return PreFilterResult()
+        shown = " ".join(f"{name}:{needed[name].printed}" for name in sorted(needed))
+        gaps = tuple(ResourceGap(resource=name, short_by=needed[name].rounded_up(name)) for name in sorted(needed))
+        key = f"{group.metadata.namespace}/{group.metadata.name}"
+        return _rejected(f"resource gap: map[{shown}]", GangResourcesShort(group=key, gaps=gaps))
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
+    ) -> PostFilterResult:
+        group = self._groups.get(_key(pod))
+        if group is None:
+            return _unschedulable("can not find pod group")
+        needed, placed = group.spec.min_member, self._placed(pod)
+        if placed >= needed or (needed - placed) / needed <= self._args.pod_group_reject_percentage / 100.0:
+            return _unschedulable()
+        return _unschedulable(
+            f"PodGroup {_key(pod)} gets rejected due to Pod {pod.metadata.name} is unschedulable even after PostFilter"
+        )
+
+    def permit(self, state: CycleState, pod: Pod, node: int) -> Status:
+        key = _key(pod)
+        if not key:
+            return SUCCESS
+        group = self._groups.get(key)
+        if group is None:
+            return Status(code=Code.UNSCHEDULABLE, reasons=("PodGroup not found",))
+        placed = self._placed(pod) + 1  # this pod is assumed on its node by now
+        if placed >= group.spec.min_member:
+            return SUCCESS
+        finding = GangTooSmall(group=key, pods=placed, min_member=group.spec.min_member, gated=0)
+        return Status(code=Code.WAIT, findings=(finding,))
+
+    def _members(self, pod: Pod) -> IntArray:
+        """Rows of the group's pods that have not finished."""
+        pods = self.handle.snapshot.pods
+        name = pod.metadata.labels.get(POD_GROUP_LABEL)
+        mine = pods.labels.where(lambda labels: labels.get(POD_GROUP_LABEL) == name)
+        mine &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+        mine &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
+        return np.flatnonzero(mine).astype(np.int64)
+
+    def _placed(self, pod: Pod) -> int:
+        """How many other pods of the group have a node."""
+        pods = self.handle.snapshot.pods
+        return sum(1 for row in self._members(pod) if pods.node_names[int(row)] and pods.key(int(row)) != pod.key)
+
+
+def _key(pod: Pod) -> str:
+    """`namespace/name` of the group that the pod's label names; empty without one."""
+    name = pod.metadata.labels.get(POD_GROUP_LABEL, "")
+    return f"{pod.metadata.namespace}/{name}" if name else ""
+
+
+def _rejected(text: str, finding: GangTooSmall | GangResourcesShort) -> PreFilterResult:
+    status = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=(finding,))
+    return PreFilterResult(status=status)
+
+
+def _unschedulable(*reasons: str) -> PostFilterResult:
+    return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=reasons))

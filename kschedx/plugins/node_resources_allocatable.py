@@ -1,0 +1,57 @@
+"""NodeResourcesAllocatable of scheduler-plugins (pkg/noderesources), as of August 2026 with Kubernetes 1.35.4."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.api.integers import Int64
+from kschedx.api.types import Pod
+from kschedx.errors import ConfigError
+from kschedx.framework.args import ResourceSpec, args_of_another_project
+from kschedx.framework.interface import MAX_NODE_SCORE, Handle, ScorePlugin
+from kschedx.framework.state import CycleState
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.nodes import NodeTable
+
+LEAST, MOST = "Least", "Most"
+
+MEBI: Int64 = 1 << 20
+BY_DEFAULT = (ResourceSpec(name="cpu", weight=MEBI), ResourceSpec(name="memory", weight=1))
+"""A thousandth of a cpu is worth as much as 1Mi."""
+
+
+class NodeResourcesAllocatableArgs(Struct, frozen=True, kw_only=True):
+    mode: str = LEAST
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class NodeResourcesAllocatable(ScorePlugin):
+    """Prefers nodes that offer the least, or the most, whatever of it is in use."""
+
+    name = "NodeResourcesAllocatable"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        found = args_of_another_project(args, NodeResourcesAllocatableArgs, self.name)
+        if found.mode not in (LEAST, MOST):
+            raise ConfigError(f'{self.name}: mode "{found.mode}" is none', hint=f"allowed: {LEAST}, {MOST}")
+        wrong = next((one.name for one in found.resources if one.weight <= 0), None)
+        if wrong is not None:
+            raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
+        self._sign = 1 if found.mode == MOST else -1
+        # of a resource that is named twice the last weight counts
+        self._weights = {one.name: one.weight for one in found.resources or BY_DEFAULT}
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for name, weight in self._weights.items():
+            column = nodes.resources.index.get(name)
+            if column is not None:
+                total += nodes.allocatable[:, column] * weight
+        return self._sign * (total // sum(self._weights.values()))
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        lowest = scores.min(initial=np.iinfo(np.int64).max)
+        span = int(scores.max(initial=np.iinfo(np.int64).min)) - int(lowest)
+        return (scores - lowest) * MAX_NODE_SCORE // span if span > 0 else np.zeros_like(scores)

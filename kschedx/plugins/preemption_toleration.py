@@ -1,0 +1,79 @@
+"""PreemptionToleration of scheduler-plugins (pkg/preemptiontoleration), as of August 2026 with Kubernetes 1.35.4."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from kschedx.api.types import Pod, PriorityClass
+from kschedx.errors import UndecidableError
+from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
+from kschedx.framework.interface import Handle, Touch
+from kschedx.framework.preemption import DryRun, dry_run
+from kschedx.framework.state import CycleState
+from kschedx.framework.status import Code, Status
+from kschedx.plugins.default_preemption import DefaultPreemption
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import PodTable
+
+PREFIX = "preemption-toleration.scheduling.x-k8s.io/"
+MINIMUM_PRIORITY = f"{PREFIX}minimum-preemptable-priority"
+SECONDS = f"{PREFIX}toleration-seconds"
+
+
+class PreemptionToleration(DefaultPreemption):
+    """Preemption that leaves alone the pods whose PriorityClass says so to preemptors of this priority.
+
+    A pod that has a node is taken to have the condition PodScheduled, which its binding sets.
+    """
+
+    name = "PreemptionToleration"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args_of_another_project(args, DefaultPreemptionArgs, self.name), handle)
+
+    def touches(self, pod: Pod) -> Touch:
+        return Touch.NOTHING
+
+    def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
+        def nobody(node: str) -> Status:
+            text = f"No victims found on node {node} for preemptor pod {pod.metadata.name}"
+            return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))
+
+        def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
+            return np.array([self._is_exempt(pods[int(row)], pod.priority) for row in rows], dtype=np.bool_)
+
+        budgets = self.handle.snapshot.disruption_budgets
+        return dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt, nobody=nobody)
+
+    def _is_awaited(self, pod: Pod) -> bool:
+        return bool(pod.metadata.deletion_timestamp)
+
+    def _is_exempt(self, victim: Pod, priority: int) -> bool:
+        """Whether a pod is left alone by a preemptor of this priority (ExemptedFromPreemption)."""
+        name = victim.spec.priority_class_name
+        if not name:
+            return False
+        found = self.handle.snapshot.priority_classes.get(name)
+        if found is None:
+            raise UndecidableError(f"pod {victim.key}: its PriorityClass {name}, which may exempt it, is not here")
+        policy = _policy(found)
+        if policy is None or priority >= policy[0]:
+            return False
+        if policy[1] > 0:
+            raise UndecidableError(
+                f"pod {victim.key}: whether the {policy[1]} seconds for which its PriorityClass {name} lets it run are "
+                "over depends on the moment"
+            )
+        return policy[1] < 0
+
+
+def _policy(found: PriorityClass) -> tuple[int, int] | None:
+    """The lowest priority that may preempt, and the seconds before; None where an annotation is no number."""
+    minimum = found.metadata.annotations.get(MINIMUM_PRIORITY, str(found.value + 1))
+    seconds = found.metadata.annotations.get(SECONDS, "0")
+    if not all(re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) for text in (minimum, seconds)):
+        return None
+    return int(minimum), int(seconds)

@@ -1,0 +1,315 @@
+"""The plugins of kubernetes-sigs/scheduler-plugins, where a configuration names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+import kschedx
+from kschedx.errors import ConfigError, UndecidableError
+from kschedx.framework.config import load_profiles
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.status import Code
+from kschedx.plugins.go_quantity import GoQuantity
+from kschedx.plugins.qos_sort import QOSSort
+from kschedx.releases import resolve
+from tests.builders import Manifest, evaluate, framework, node, pod
+
+GROUP = {"scheduling.x-k8s.io/pod-group": "train"}
+
+
+def naming(*plugins: str, args: Mapping[str, object] | None = None, without: tuple[str, ...] = ()) -> Manifest:
+    """The default profile with these plugins, the arguments being those of the first."""
+    points: Manifest = {"multiPoint": {"enabled": [{"name": name} for name in plugins if name != "QOSSort"]}}
+    if set(plugins) & {"Coscheduling", "QOSSort"}:
+        points["queueSort"] = {"disabled": [{"name": "*"}], "enabled": [{"name": plugins[0]}]}
+    if without:
+        points["postFilter"] = {"disabled": [{"name": name} for name in without]}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": points, "pluginConfig": [{"name": plugins[0], "args": dict(args or {})}]}],
+    }
+
+
+def containers(**requests: str) -> Manifest:
+    return {"containers": [{"name": "main", "resources": {"requests": requests}}]}
+
+
+def kind(name: str, spec: Mapping[str, object], *, called: str, namespace: str = "default") -> Manifest:
+    metadata = {"name": called, "namespace": namespace}
+    return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": name, "metadata": metadata, "spec": dict(spec)}
+
+
+def group(**spec: object) -> Manifest:
+    return kind("PodGroup", spec, called="train")
+
+
+# --- which of several plugins of a name
+
+
+@pytest.mark.parametrize(
+    ("plugins", "unknown"),
+    [
+        (("Coscheduling",), {}),
+        (("Coscheduling", "LoadAwareScheduling"), {"Coscheduling": ("multiPoint", "queueSort")}),
+        (("CapacityScheduling",), {"CapacityScheduling": ("postFilter",)}),
+    ],
+)
+def test_what_is_known_of_a_configuration(plugins: tuple[str, ...], unknown: Mapping[str, object]) -> None:
+    (profile,) = load_profiles(naming(*plugins), resolve()).profiles
+    assert {name: where for name, where in profile.unknown.items() if name != "LoadAwareScheduling"} == unknown
+    assert ("Coscheduling" in profile.points["permit"]) == (plugins == ("Coscheduling",))
+
+
+# --- QOSSort
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "rank"),
+    [
+        ({}, {}, 2),
+        ({"cpu": "0"}, {}, 2),
+        ({"cpu": "1"}, {}, 1),
+        ({}, {"memory": "1Gi"}, 1),
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, 0),
+        ({"cpu": "1000m", "memory": "1024Mi"}, {"cpu": "1", "memory": "1Gi"}, 0),
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "2", "memory": "1Gi"}, 1),
+        ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "1"}, 2),
+    ],
+)
+def test_the_queue_takes_guaranteed_pods_first(
+    requests: Mapping[str, str], limits: Mapping[str, str], rank: int
+) -> None:
+    spec = {"containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}]}
+    work = framework([node("a"), pod("web", spec=spec)], naming("QOSSort"))
+    key = QOSSort(None, work).sort_key(work.snapshot.pods[0])
+    assert key[:2] == (0, rank)
+
+
+# --- NodeResourcesAllocatable
+
+
+@pytest.mark.parametrize(
+    ("args", "raw", "normalized"),
+    [
+        # (4000 * 2**20 + 8Gi) / (2**20 + 1), whatever of it is in use
+        ({}, (-12191, -24383), (100, 0)),
+        ({"mode": "Most"}, (12191, 24383), (0, 100)),
+        ({"resources": [{"name": "cpu", "weight": 3}]}, (-4000, -8000), (100, 0)),
+        ({"resources": [{"name": "nvidia.com/gpu", "weight": 3}]}, (0, 0), (0, 0)),
+    ],
+)
+def test_nodes_that_offer_least_or_most(
+    args: Mapping[str, object], raw: tuple[int, ...], normalized: tuple[int, ...]
+) -> None:
+    nodes = [
+        node("small", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}),
+        node("large", allocatable={"cpu": "8", "memory": "16Gi", "pods": "9"}),
+    ]
+    cycle = evaluate([*nodes, pod("web")], "default/web", naming("NodeResourcesAllocatable", args=args))
+    assert cycle.scores is not None
+    assert tuple(cycle.scores.raw["NodeResourcesAllocatable"]) == raw
+    assert tuple(cycle.scores.normalized["NodeResourcesAllocatable"]) == normalized
+
+
+@pytest.mark.parametrize(
+    "args", [{"mode": "Middle"}, {"resources": [{"name": "cpu", "weight": 0}]}, {"resources": "cpu"}]
+)
+def test_arguments_that_make_no_sense_are_refused(args: Mapping[str, object]) -> None:
+    with pytest.raises(ConfigError, match="NodeResourcesAllocatable"):
+        evaluate([node("a"), pod("web")], "default/web", naming("NodeResourcesAllocatable", args=args))
+
+
+# --- Coscheduling
+
+
+def gang(*, members: int, spec: Mapping[str, object] | None, gated: int = 0, placed: int = 0) -> Cycle:
+    """The first pod of a group, and what becomes of it on two nodes with 4 cpu each."""
+    small = {"cpu": "4", "memory": "8Gi", "pods": "3"}
+    objects = [node("a", allocatable=small), node("b", allocatable=small)]
+    for number in range(members):
+        held: Manifest = {"schedulingGates": [{"name": "wait"}]} if 0 < number <= gated else {}
+        on = "a" if members - number <= placed else None
+        objects.append(pod(f"w-{number}", labels=GROUP, on=on, spec={**containers(cpu="1"), **held}))
+    if spec is not None:
+        objects.append(group(**spec))
+    return evaluate(objects, "default/w-0", naming("Coscheduling"))
+
+
+@pytest.mark.parametrize(
+    ("members", "spec", "gated", "reason"),
+    [
+        (2, {"minMember": 3}, 0, "cannot find enough sibling pods, current pods number: 2, minMember of group: 3"),
+        (3, {"minMember": 3}, 0, ""),
+        (3, {"minMember": 3}, 1, "pre-filter pod w-0 cannot proceed due to gated pods in the same PodGroup"),
+        (4, {"minMember": 3}, 1, ""),
+        (1, None, 0, ""),
+        (2, {"minMember": 2, "minResources": {"cpu": "8"}}, 0, ""),
+        (
+            2,
+            {"minMember": 2, "minResources": {"cpu": "9500m", "memory": "1Gi"}},
+            0,
+            "resource gap: map[cpu:{{1500 -3} {<nil>}  DecimalSI}]",
+        ),
+        (
+            2,
+            {"minMember": 2, "minResources": {"memory": "17Gi", "nvidia.com/gpu": "2"}},
+            0,
+            ("resource gap: map[memory:{{1073741824 0} {<nil>}  BinarySI} nvidia.com/gpu:{{2 0} {<nil>}  DecimalSI}]"),
+        ),
+    ],
+)
+def test_a_group_waits_until_it_is_complete(
+    members: int, spec: Mapping[str, object] | None, gated: int, reason: str
+) -> None:
+    cycle = gang(members=members, spec=spec, gated=gated)
+    status = next(step.status for step in cycle.pre_filter if step.status.plugin == "Coscheduling")
+    assert status.code is (Code.UNSCHEDULABLE_AND_UNRESOLVABLE if reason else Code.SUCCESS)
+    assert reason in "".join(status.reasons)
+    assert bool(status.findings) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("placed", "spec", "code"),
+    [
+        (0, {"minMember": 3}, Code.WAIT),
+        (1, {"minMember": 3}, Code.WAIT),
+        (2, {"minMember": 3}, Code.SUCCESS),
+        (2, None, Code.UNSCHEDULABLE),
+    ],
+)
+def test_permit_waits_for_the_others(placed: int, spec: Mapping[str, object] | None, code: Code) -> None:
+    cycle = gang(members=3, spec=spec, placed=placed)
+    permits = [status.code for point, status in cycle.dry_steps if point == "permit"]
+    assert permits in ([code], [])
+    work = framework([], naming("Coscheduling"))
+    assert work.profile.points["queueSort"] == ("Coscheduling",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "told"),
+    [
+        ({}, {"minMember": 1}, "can not find pod group"),
+        (GROUP, {"minMember": 1}, "PodGroup default/train gets rejected due to Pod w-0 is unschedulable even after"),
+        (GROUP, None, "can not find pod group"),
+    ],
+)
+def test_what_post_filter_adds(labels: Mapping[str, str], spec: Mapping[str, object] | None, told: str) -> None:
+    objects = [node("a"), pod("w-0", labels=labels, nodeSelector={"disk": "nvme"})]
+    if spec is not None:
+        objects.append(group(**spec))
+    cycle = evaluate(objects, "default/w-0", naming("Coscheduling"))
+    assert f"Preemption is not helpful for scheduling., {told}" in cycle.message
+
+
+@pytest.mark.parametrize(
+    ("written", "less", "printed"),
+    [
+        ("10", (4000, -3), "{{6000 -3} {<nil>}  DecimalSI}"),
+        ("1500m", (0, -3), "{{1500 -3} {<nil>}  DecimalSI}"),
+        ("1Gi", (1, 0), "{{1073741823 0} {<nil>}  BinarySI}"),
+        ("2k", (1, 0), "{{1999 0} {<nil>}  DecimalSI}"),
+        ("1.5", (1000, -3), "{{500 -3} {<nil>}  DecimalSI}"),
+    ],
+)
+def test_quantities_as_go_prints_them(written: str, less: tuple[int, int], printed: str) -> None:
+    assert GoQuantity.parsed(written).minus(less[0], scale=less[1]).printed == printed
+
+
+# --- CapacityScheduling
+
+
+def quota(namespace: str, minimum: str | None, maximum: str | None) -> Manifest:
+    bounds = {"min": minimum, "max": maximum}
+    spec = {name: {"cpu": cpu, "memory": "64Gi", "pods": "99"} for name, cpu in bounds.items() if cpu is not None}
+    return kind("ElasticQuota", spec, called="quota", namespace=namespace)
+
+
+@pytest.mark.parametrize(
+    ("quotas", "running", "reason"),
+    [
+        ([], {"shop": 4}, ""),
+        ([quota("shop", "4", "6")], {"shop": 1}, ""),
+        ([quota("shop", "4", "6")], {"shop": 5}, "because ElasticQuota shop is more than Max"),
+        ([quota("shop", "4", "6")], {"shop": 3}, "because total ElasticQuota used is more than min"),
+        ([quota("shop", "4", "9"), quota("lab", "4", "9")], {"shop": 4, "lab": 1}, ""),
+        (
+            [quota("shop", "4", "9"), quota("lab", "4", "9")],
+            {"shop": 4, "lab": 3},
+            "because total ElasticQuota used is more than min",
+        ),
+        ([quota("shop", "4", None)], {"shop": 2}, ""),
+        ([quota("lab", "1", "1")], {"lab": 5}, ""),
+    ],
+)
+def test_namespaces_are_held_to_their_quota(quotas: list[Manifest], running: Mapping[str, int], reason: str) -> None:
+    objects = [node("a"), *quotas, pod("web", namespace="shop", spec=containers(cpu="2"))]
+    for namespace, cpu in running.items():
+        objects += [pod(f"r-{i}", namespace=namespace, on="a", spec=containers(cpu="1")) for i in range(cpu)]
+    cycle = evaluate(objects, "shop/web", naming("CapacityScheduling"))
+    told = f"Pod shop/web is rejected in PreFilter {reason}" if reason else ""
+    assert (cycle.outcome is Outcome.SCHEDULED) == (not reason)
+    assert told in cycle.message
+    assert [one.name for one in cycle.unheard] == ["CapacityScheduling"]
+
+
+# --- PreemptionToleration
+
+
+@pytest.mark.parametrize(
+    ("annotations", "victims"),
+    [
+        ({}, 1),
+        ({"minimum-preemptable-priority": "500", "toleration-seconds": "-1"}, 0),
+        ({"minimum-preemptable-priority": "100", "toleration-seconds": "-1"}, 1),
+        ({"minimum-preemptable-priority": "500"}, 1),
+        ({"minimum-preemptable-priority": "many", "toleration-seconds": "-1"}, 1),
+    ],
+)
+def test_a_class_exempts_its_pods(annotations: Mapping[str, str], victims: int) -> None:
+    prefix = "preemption-toleration.scheduling.x-k8s.io/"
+    lasting = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "lasting", "annotations": {prefix + key: text for key, text in annotations.items()}},
+        "value": 10,
+    }
+    spec = {**containers(cpu="2"), "priority": 10, "priorityClassName": "lasting"}
+    objects = [
+        node("a", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}),
+        lasting,
+        pod("old", on="a", spec=spec),
+        pod("new", spec={**containers(cpu="1"), "priority": 100}),
+    ]
+    config = naming("PreemptionToleration", without=("DefaultPreemption",))
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/new", config=config)
+    assert result.cycle.post_filter is not None
+    assert len(result.cycle.post_filter.candidates) == victims
+    nobody = "0/1 nodes are available: 1 No victims found on node a for preemptor pod new."
+    assert (nobody in result.message) == (not victims)
+
+
+def test_a_time_that_may_have_passed_is_not_guessed() -> None:
+    lasting = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {
+            "name": "lasting",
+            "annotations": {
+                "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority": "500",
+                "preemption-toleration.scheduling.x-k8s.io/toleration-seconds": "3600",
+            },
+        },
+        "value": 10,
+    }
+    objects = [
+        node("a", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}),
+        lasting,
+        pod("old", on="a", spec={**containers(cpu="2"), "priority": 10, "priorityClassName": "lasting"}),
+        pod("new", spec={**containers(cpu="1"), "priority": 100}),
+    ]
+    config = naming("PreemptionToleration", without=("DefaultPreemption",))
+    with pytest.raises(UndecidableError, match="3600 seconds"):
+        evaluate(objects, "default/new", config)
