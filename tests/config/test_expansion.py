@@ -202,8 +202,8 @@ def test_plugins_of_others_expand_like_in_tree_ones() -> None:
             {"Mine": ("filter", "score")},
         ),
         (
-            {"multiPoint": {"enabled": names("Coscheduling", "Mine")}},
-            {"Coscheduling": ("multiPoint",), "Mine": ("multiPoint",)},
+            {"multiPoint": {"enabled": names("Trimaran", "Mine")}},
+            {"Trimaran": ("multiPoint",), "Mine": ("multiPoint",)},
         ),
         ({"queueSort": {"disabled": names("*"), "enabled": names("Mine")}}, {"Mine": ("queueSort",)}),
         ({"bind": {"disabled": names("*"), "enabled": names("Mine")}}, {"Mine": ("bind",)}),
