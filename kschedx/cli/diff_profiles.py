@@ -291,7 +291,7 @@ def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Sum
 
         return difference_document(before, after, found, summary)
 
-    def page() -> Page:
+    def page(_: bool) -> Page:
         from kschedx.render.page.difference import page_of
 
         return page_of(before, after, found, summary)

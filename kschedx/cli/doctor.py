@@ -52,7 +52,7 @@ def doctor(
 
         print_diagnosis(diagnosis, wide=wide)
 
-    def page() -> Page:
+    def page(_: bool) -> Page:
         from kschedx.render.page.diagnosis import page_of
 
         return page_of(diagnosis)

@@ -102,7 +102,7 @@ def _report(simulation: Simulation, *, each: bool) -> Report:
     def names() -> list[str]:
         return [f"node/{drained.node}" for drained in simulation.drained if drained.is_done]
 
-    def page() -> Page:
+    def page(_: bool) -> Page:
         from kschedx.render.page.simulation import page_of_drains
 
         return page_of_drains(simulation, each=each)

@@ -42,8 +42,8 @@ class Report(Struct, frozen=True, kw_only=True):
     names: Callable[[], Iterable[str]] | None = None
     patch: Callable[[], str] | None = None
     """Commands that do what was found."""
-    page: Callable[[], Page] | None = None
-    """To be shown and shared: as Markdown, one HTML file, a picture."""
+    page: Callable[[bool], Page] | None = None
+    """To be shown and shared: as Markdown, one HTML file, a picture; with True everything that a reader may open."""
     checks: Callable[[], Sequence[Check]] | None = None
     """For CI systems."""
 
@@ -108,7 +108,7 @@ def write(report: Report, output: Format | None) -> None:
             typer.echo(report.patch(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
             assert report.page is not None, "a command offers the forms that its reports have"
-            typer.echo(_page(report.page(), output), nl=False)
+            typer.echo(_page(report.page(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
 

@@ -105,7 +105,7 @@ def report(simulation: Simulation, *, steps: bool = False, ties: str | None = No
     def names() -> list[str]:
         return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)
 
-    def page() -> Page:
+    def page(_: bool) -> Page:
         from kschedx.render.page.simulation import page_of
 
         return page_of(simulation)

@@ -477,10 +477,10 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, a
 
         print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
 
-    def page() -> Page:
+    def page(whole: bool) -> Page:
         from kschedx.render.page.explanation import page_of
 
-        return page_of(explanation)
+        return page_of(explanation, every_node=whole)
 
     def checks() -> list[Check]:
         from kschedx.cli.checks import of_explanation

@@ -100,6 +100,6 @@ def fleet(
         console = terminal.console()
         terminal.write(summary.screen(rows, console.width), console)
 
-    report = Report(screen=screen, document=lambda: summary.document(rows), page=lambda: summary.page(rows))
+    report = Report(screen=screen, document=lambda: summary.document(rows), page=lambda _: summary.page(rows))
     write(report, output)
     return summary.exit_code(rows)

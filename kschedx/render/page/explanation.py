@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
@@ -40,8 +40,9 @@ NOT_ASKED = "not asked"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
-def page_of(explanation: Explanation) -> Page:
-    """Everything that the screens of `why` can show, in one place."""
+def page_of(explanation: Explanation, *, every_node: bool = True) -> Page:
+    """Everything that the screens of `why` can show, in one place; without `every_node` only a group's first node has
+    its story, which is all that can be read where nothing can be opened."""
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, 2)
@@ -53,7 +54,7 @@ def page_of(explanation: Explanation) -> Page:
         tone=_tone(cycle.outcome),
         facts=tuple((label, visible(text)) for label, text in facts),
         screen="\n".join(line.plain.rstrip() for line in why(explanation, width=SCREEN_WIDTH)),
-        sections=tuple(_sections(explanation, diagnosis)),
+        sections=tuple(_sections(explanation, diagnosis, every_node=every_node)),
     )
 
 
@@ -67,15 +68,14 @@ def _tone(outcome: Outcome) -> Tone:
             return Tone.BAD
 
 
-def _sections(explanation: Explanation, diagnosis: Diagnosis) -> Iterator[Section]:
-    document = explanation.to_dict()
-    fixes = tuple(_fixes(document))
+def _sections(explanation: Explanation, diagnosis: Diagnosis, *, every_node: bool) -> Iterator[Section]:
+    fixes = tuple(_fixes(explanation))
     if fixes:
         yield Fixes(fixes=fixes)
     notes = tuple(visible(note.text) for note in explanation.notes if note.id != ROUTINE)
     if notes:
         yield Notes(notes=notes)
-    verdicts = _verdicts(diagnosis)
+    verdicts = _verdicts(diagnosis, every_node=every_node)
     if verdicts is not None:
         yield verdicts
     scores = _scores(explanation.cycle)
@@ -86,19 +86,18 @@ def _sections(explanation: Explanation, diagnosis: Diagnosis) -> Iterator[Sectio
         yield Candidates(candidates=candidates)
 
 
-def _fixes(document: Mapping[str, object]) -> Iterator[Fix]:
-    found = document["fixes"]
-    assert isinstance(found, list)
-    for fix in found:
+def _fixes(explanation: Explanation) -> Iterator[Fix]:
+    for fix in explanation.fixes:
+        applied = [change.to_dict() for change in fix.apply]
         yield Fix(
-            title=visible(fix["title"]),
-            certainty=fix["certainty"],
-            nodes=tuple(map(visible, fix["feasibleNodes"])),
-            changes=msgspec.json.format(msgspec.json.encode(fix["changes"]), indent=2).decode(),
+            title=visible(fix.title),
+            certainty=fix.certainty.value,
+            nodes=tuple(map(visible, fix.feasible_nodes)),
+            changes="\n".join(fix.commands) or msgspec.json.format(msgspec.json.encode(applied), indent=2).decode(),
         )
 
 
-def _verdicts(diagnosis: Diagnosis) -> Verdicts | None:
+def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     """None where no node was evaluated."""
     cycle = diagnosis.cycle
     if cycle.nodes is None or cycle.filter is None:
@@ -112,12 +111,13 @@ def _verdicts(diagnosis: Diagnosis) -> Verdicts | None:
     verdict_of: list[int] = []
     story_of: list[int] = []
     columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
+    told = None if every_node else {group.rows[0] for group in diagnosis.groups}
     for row in range(len(cycle.nodes)):
         pattern = tuple(cell[column[row]] for column in columns)
         pattern_of.append(patterns.setdefault(pattern, len(patterns)))
         verdict_of.append(int(cycle.filter.plugin[row]))
         rejected = cycle.filter.codes[row] != Code.SUCCESS or any(column[row] for column in columns)
-        story = tuple(_story(diagnosis, row)) if rejected else ()
+        story = tuple(_story(diagnosis, row)) if rejected and (told is None or row in told) else ()
         story_of.append(stories.setdefault(story, len(stories)))
     groups = [_members(group) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}

@@ -84,7 +84,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     certainty: str
     nodes: tuple[str, ...]
     changes: str
-    """To be copied."""
+    """To be copied: kubectl's commands, else the changes as patches and manifests."""
 
 
 class Fixes(Struct, frozen=True, kw_only=True, tag="fixes", tag_field="kind"):
