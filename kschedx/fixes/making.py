@@ -109,9 +109,8 @@ def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
             return edit.with_constraint(
                 pod, index, lambda one: replace(one, when_unsatisfiable="ScheduleAnyway", min_domains=None)
             )
-        case s.PreferTerm(term=index, anti=anti):
-            found = edit.required_term(pod, index, anti=anti)
-            return pod if found is None else edit.preferring(pod, found, anti=anti)
+        case s.PreferTerm(rule=rule, anti=anti):
+            return edit.preferring(pod, rule, anti=anti)
         case s.RequestAtMost(amounts=amounts):
             for one in amounts:
                 pod = edit.requesting(pod, one.resource, one.amount, ground.options) or pod

@@ -28,6 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
+from kschedx.fixes.new_devices import device_kinds, slices_with, wanted_devices
 from kschedx.fixes.situation import Place, Situation
 
 NODE_NAME_FIELD = "metadata.name"
@@ -60,6 +61,36 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Candidates, the most plain first."""
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation)}))
+    if pod.spec.resource_claims and situation.snapshot.devices.slices:
+        yield from _with_devices(situation, keys)
+    yield from _plain(situation, keys)
+
+
+def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
+    """A node with enough of every kind of device; `fewer_devices` takes away what is not needed."""
+    kinds = device_kinds(situation)
+    count = wanted_devices(situation)
+    for step in islice(_plain(situation, keys), 3):
+        name = step.node.name
+        yield replace(step, like="", slices=tuple(slices_with(dict.fromkeys(kinds, count), name)))
+
+
+def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
+    """The node with one kind of device less, or with one device less of a kind."""
+    for position, one in enumerate(step.slices):
+        kinds: dict[str, int] = {}
+        for device in one.spec.devices:
+            kinds[repr(replace(device, name=""))] = kinds.get(repr(replace(device, name="")), 0) + 1
+        for kind, count in kinds.items():
+            for kept in dict.fromkeys((0, count - 1)):
+                left = [device for device in one.spec.devices if repr(replace(device, name="")) != kind]
+                left += [device for device in one.spec.devices if repr(replace(device, name="")) == kind][:kept]
+                slices = [replace(one, spec=replace(one.spec, devices=tuple(left)))] if left else []
+                yield replace(step, slices=(*step.slices[:position], *slices, *step.slices[position + 1 :]))
+
+
+def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
+    pod = situation.pod
     asked = product(_own_terms(pod), _terms_of_profile(situation), _volume_terms(situation))
     wanted = list(islice(asked, MOST_TERMS * MOST_TERMS))
     for model, terms in product(_models(situation, keys), wanted):
@@ -114,7 +145,7 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
     for constraint in pod.spec.topology_spread_constraints:
         yield constraint.topology_key
     affinity = pod.spec.affinity
-    for rules in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+    for rules in (affinity.pod_affinity,) if affinity else ():
         for term in (rules or PodAffinity()).required_during_scheduling_ignored_during_execution:
             yield term.topology_key
 

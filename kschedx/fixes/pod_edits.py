@@ -164,6 +164,8 @@ def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = list(rules.required_during_scheduling_ignored_during_execution)
+    if term not in required:
+        return pod
     required.remove(term)
     weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
     softer = PodAffinity(

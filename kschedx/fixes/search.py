@@ -7,13 +7,14 @@ from itertools import islice, product
 
 from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
-from kschedx.findings import Finding
+from kschedx.explain.blockers import account_of
+from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import EXTENDER, Certainty, Fix
-from kschedx.fixes.new_node import nodes_that_would_do
+from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import remedies
 from kschedx.fixes.situation import Place, Situation, tried
@@ -73,7 +74,7 @@ class _Search:
         if start is None:
             return
         if start.feasible:
-            if start.proposal.steps:
+            if start.proposal.steps and self._is_let_in(start):
                 yield _fix(start, self._cycle)
             return
         situations = [start, *self._alternatives(start)]
@@ -82,9 +83,16 @@ class _Search:
             deeper = list(self._deeper(situations))
             situations += deeper
             verified = [one for one in deeper if one.feasible]
-        if not verified:
-            verified = list(self._new_nodes(situations))
+        if not verified or _is_too_large(start, verified):
+            verified += self._new_nodes(situations)
+        verified = [one for one in verified if self._is_let_in(one)]
         yield from _best(verified, self._cycle) if verified else _partial(situations[1:], start, self._cycle)
+
+    def _is_let_in(self, found: Situation) -> bool:
+        """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not tell."""
+        if self._cycle.outcome is not Outcome.GATED:
+            return True
+        return found.scheduler.schedule(found.pod, self._cycle.profile).outcome is not Outcome.GATED
 
     def _try(self, proposal: Proposal) -> Situation | None:
         """None where it was tried already, or nothing can be said."""
@@ -149,10 +157,32 @@ class _Search:
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
             proposals = (made(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
-            found = next((one for one in self._all(proposals) if one.feasible), None)
-            if found is not None:
-                yield found
-                return
+            seen: list[Situation] = []
+            for one in self._all(proposals):
+                seen.append(one)
+                if one.feasible:
+                    yield self._with_fewer_devices(one, start)
+                    return
+            for one in seen[:2]:
+                self._left = MOST_NEW_NODES
+                found = next((it for it in self._all(_for_added(one)) if it.feasible), None)
+                if found is not None:
+                    yield found
+                    return
+
+    def _with_fewer_devices(self, found: Situation, start: Situation) -> Situation:
+        """The same with as few of the new node's devices as do."""
+        for _ in range(MOST_NEW_NODES):
+            step = found.proposal.steps[-1]
+            if not isinstance(step, s.AddNode) or not step.slices:
+                break
+            self._left = MOST_NEW_NODES
+            less = (made(one, start.proposal, start.ground) for one in fewer_devices(step))
+            smaller = next((one for one in self._all(less) if one.feasible), None)
+            if smaller is None:
+                break
+            found = smaller
+        return found
 
 
 def _is_of_a_daemon_set(pod: Pod) -> bool:
@@ -212,6 +242,26 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
         done = all_made(steps, situation.proposal, situation.ground)
         if done.added is None or len(done.steps) == 1:  # a new node that needs more is not like the old one
             yield done
+
+
+def _is_too_large(start: Situation, verified: Sequence[Situation]) -> bool:
+    """Whether a node that is near has less than the pod asks for even when it is empty, and no new node is told yet."""
+    short = (finding for group in start.groups[:MOST_PLACES] for finding in group.exemplar.findings)
+    never = any(isinstance(one, InsufficientResource) and one.never_fits for one in short)
+    return never and not any(one.proposal.cost is Cost.NEW_NODE for one in verified)
+
+
+def _for_added(situation: Situation) -> Iterator[Proposal]:
+    """What else a new node takes: a volume that it can reach."""
+    added = situation.proposal.added
+    if added is None or added.name not in situation.nodes.names:
+        return
+    row = situation.nodes.names.index(added.name)
+    findings = account_of(situation.nodes, situation.outcome, row).findings
+    place = Place(situation=situation, nodes=situation.nodes, row=row)
+    for steps in islice(product(*_ways(findings, place)), MOST_COMBINED):
+        if not any(isinstance(step, s.AddNode) for step in steps):
+            yield all_made(steps, situation.proposal, situation.ground)
 
 
 def _preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:

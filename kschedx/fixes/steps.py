@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kschedx.api.devices import ResourceClaim, ResourceSlice
 from kschedx.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-from kschedx.api.types import Node, PodResourceClaimStatus, Taint
+from kschedx.api.types import Node, PodAffinityTerm, PodResourceClaimStatus, Taint
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.cost import Cost
 
@@ -97,8 +97,10 @@ class PreferTerm(_Step, frozen=True, kw_only=True):
     """A required pod (anti-)affinity term becomes a preference."""
 
     cost: ClassVar[Cost] = Cost.LESS
-    term: int
+    number: int
+    """Of the terms that the pod has now, from 1."""
     selector: str
+    rule: PodAffinityTerm
     anti: bool
 
 

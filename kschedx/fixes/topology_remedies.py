@@ -34,8 +34,9 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: P
 
 def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Place) -> Iterator[s.Step]:
     anti = isinstance(finding, PodAntiAffinityConflict)
-    if edit.required_term(place.pod, finding.term, anti=anti) is not None:
-        yield s.PreferTerm(term=finding.term, selector=finding.selector, anti=anti)
+    rule = edit.required_term(place.pod, finding.term, anti=anti)
+    if rule is not None:
+        yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=anti)
     if isinstance(finding, PodAntiAffinityConflict):
         yield from delete_all(finding.pods, finding.pod_count, place)
 

@@ -62,3 +62,13 @@ def test_fewer_devices_where_some_are_free() -> None:
     assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="ask") == [
         "ask for 2 devices with request r of claim default/mine"
     ]
+
+
+def test_a_node_with_as_few_devices_as_do() -> None:
+    wanted = claim("mine", request(count=3))
+    busy = held("one", "gpu-0", "gpu-1", "gpu-2", "gpu-3", priority=5)
+    (fix,) = kschedx.explain(
+        kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), wanted, *busy]), "default/me"
+    ).fixes
+    created = [change.create for change in fix.changes if change.create and change.create["kind"] == "ResourceSlice"]
+    assert [len(one["spec"]["devices"]) for one in created] == [3]  # type: ignore[index]

@@ -55,3 +55,8 @@ def test_what_contradicts_itself_has_no_node() -> None:
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     me = pod("me", nodeSelector={"disk": "ssd"}, affinity=affinity)
     assert not [title for title in titles(node("a"), me) if title.startswith("add")]
+
+
+def test_a_pod_that_no_node_is_large_enough_for_gets_the_node_beside_the_sacrifice() -> None:
+    me = pod("me", containers=asking(cpu="2"))
+    assert titles(node("a", allocatable=SMALL), me) == ["request at most 1 cpu", "add a node with cpu 2"]

@@ -54,7 +54,7 @@ def step_text(step: s.Step) -> str:
             return f"spread over {step.topology_key} with ScheduleAnyway"
         case s.PreferTerm():
             kind = "podAntiAffinity" if step.anti else "podAffinity"
-            return f"prefer {kind} term {step.term + 1} ({step.selector}) instead of requiring it"
+            return f"prefer {kind} term {step.number} ({step.selector}) instead of requiring it"
         case s.RequestAtMost():
             return f"request at most {' and '.join(map(_amount, step.amounts))}"
         case s.RequestInstead():
