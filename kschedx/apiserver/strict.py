@@ -40,12 +40,40 @@ _FEW = 4
 def faults(manifest: Mapping[str, object]) -> list[InputError]:
     """What is wrong with a manifest's fields, in their order; nothing for a kind that is not known."""
     root = _kinds().get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
-    if root is None or _is_stored(manifest):
+    if root is None or _is_stored(manifest) or _has_fields_of(manifest, root):
         return []
     from jsonschema import Draft202012Validator
 
     found = Draft202012Validator(_schema(root)).iter_errors(manifest)
     return [fault for error in found for fault in _told(error, root)]
+
+
+def _has_fields_of(value: object, kind: str) -> bool:
+    """Whether nothing is wrong, as nearly always: what is wrong, and where, is for jsonschema to say, which takes its
+    time to load."""
+    if value is None:
+        return True
+    fields = _fields(kind)
+    return isinstance(value, Mapping) and all(key in fields and _is_a(fields[key], item) for key, item in value.items())
+
+
+def _is_a(kind: Any, value: object) -> bool:
+    if value is None:
+        return True
+    match kind:
+        case [item]:
+            return isinstance(value, list) and all(_is_a(item, one) for one in value)
+        case {"*": item}:
+            return isinstance(value, dict) and all(_is_a(item, one) for one in value.values())
+        case "boolean":
+            return isinstance(value, bool)
+        case "any":
+            return True
+        case str() if kind.startswith("#"):
+            return _has_fields_of(value, kind[1:])
+    numbers: tuple[type, ...] = (int,) if kind in ("integer", "intOrString") else (int, float)
+    is_number = isinstance(value, numbers) and not isinstance(value, bool) and kind != "string"
+    return is_number or (isinstance(value, str) and kind in ("string", "quantity", "intOrString"))
 
 
 def _is_stored(manifest: Mapping[str, object]) -> bool:

@@ -20,11 +20,14 @@ from kschedx.explain.notes import Note
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.sources.dumps import LeftOut
 from kschedx.sources.written import Document, read_written
 
 Manifest = dict[str, object]
 
+_KUSTOMIZATION = "Kustomization"
 FOREIGN = "foreign-workload"
+LEFT_OUT = "left-out"
 OLD_VERSION = "old-api-version"
 APPLIED = "applied-together"
 
@@ -70,14 +73,17 @@ class Written(Struct, frozen=True, kw_only=True):
 class Manifests:
     """All objects of some files, in their order."""
 
-    def __init__(self, documents: Sequence[Document], paths: Sequence[str]) -> None:
+    def __init__(self, documents: Sequence[Document], paths: Sequence[str], left_out: Sequence[LeftOut] = ()) -> None:
         self._documents = documents
         self._paths = paths
+        self._left_out = left_out
+        """Files of a folder that hold no Kubernetes objects."""
 
     @classmethod
     def read(cls, paths: Sequence[str]) -> Manifests:
         """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
-        found = cls(read_written(paths), paths)
+        documents, left_out = read_written(paths)
+        found = cls(documents, paths, left_out)
         wrong = [fault for document in found._documents for fault in _faults(document)]
         if wrong:
             first, *others = sorted(wrong, key=lambda fault: (fault.place.source, fault.place.line or 0))
@@ -137,7 +143,9 @@ class Manifests:
         ]
 
     def _together(self) -> Iterator[Note]:
-        """What counts beside the workloads."""
+        """What counts beside the workloads, and what does not."""
+        for one in self._left_out:
+            yield Note(id=LEFT_OUT, text=f"left out: {one.source}, {one.why}", facts={"source": one.source})
         names = [
             title(document.value)
             for document in self._documents
@@ -152,11 +160,13 @@ class Manifests:
         counts = Counter(_named(document.value) for document in self._documents)
         listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
-        hint = (
-            f"which pods {_named(foreign)} makes is known to its controller alone: ask about those, once they are there"
-            if foreign
-            else ""
-        )
+        hint = ""
+        if foreign is not None and foreign.get("kind") == _KUSTOMIZATION:
+            hint = "make its manifests first: kubectl kustomize FOLDER | kschedx why -"
+        elif foreign is not None:
+            hint = (
+                f"whether {_named(foreign)} makes pods is known to its controller alone: ask about those that it made"
+            )
         place = Place(source=", ".join(self._paths))
         return InputError(f"no pod is in it, and nothing that makes one: {listed or 'nothing'}", place=place, hint=hint)
 

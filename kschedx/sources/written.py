@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources import files
+from kschedx.sources.dumps import Dump, LeftOut, See
 from kschedx.sources.field_lines import with_line
 
 _DECODER = msgspec.json.Decoder(list[dict[str, object]])
@@ -39,12 +40,19 @@ class Document(Struct, frozen=True, kw_only=True):
         return with_line(error, self.place, self.text, below=below)
 
 
-def read_written(paths: Sequence[str]) -> list[Document]:
-    """The objects in files, folders and standard input ("-"), in their order. Raises `InputError`."""
-    return [document for path in paths for document in _documents(path)]
+def read_written(paths: Sequence[str]) -> tuple[list[Document], list[LeftOut]]:
+    """The objects in files, folders and standard input ("-"), in their order, and the files of folders that hold none,
+    such as a chart's values. Raises `InputError`."""
+    left_out: list[LeftOut] = []
+
+    def see(found: Dump | LeftOut) -> None:
+        if isinstance(found, LeftOut):
+            left_out.append(found)
+
+    return [document for path in paths for document in _documents(path, see)], left_out
 
 
-def _documents(path: str) -> list[Document]:
+def _documents(path: str, see: See) -> list[Document]:
     for names, what, command in _GENERATED:
         if any((Path(path) / name).is_file() for name in names):
             raise InputError(f"is {what}", place=Place(source=path), hint=command.format(path=path))
@@ -54,7 +62,7 @@ def _documents(path: str) -> list[Document]:
             raise InputError("standard input is closed", place=Place(source=path))
         text = sys.stdin.buffer.read()
     found = []
-    for batch in files.read(path) if text is None else files.read_stream(io.BytesIO(text), path):
+    for batch in files.read(path, see) if text is None else files.read_stream(io.BytesIO(text), path):
         try:
             objects = batch.decode(_DECODER)
         except msgspec.ValidationError as error:
