@@ -182,6 +182,13 @@ def labels(value: object, names: Names) -> object:
     return {label_key(key, names): names.value(key, item) for key, item in value.items() if isinstance(item, str)}
 
 
+def texts(value: object, names: Names) -> object:
+    """Keys that stay to texts with names in them."""
+    if not is_map(value):
+        return None
+    return {key: names.message(item) for key, item in value.items() if isinstance(item, str)}
+
+
 def amounts(value: object, names: Names) -> object:
     """Resources to quantities."""
     if not is_map(value):

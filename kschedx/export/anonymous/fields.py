@@ -73,6 +73,8 @@ BY_FIELD: Mapping[str, Change] = {
     "mismatch_label_keys": changes.list_of(_key),
     # what a scheduler said, and under which name
     "message": _message,
+    # a ConfigMap's
+    "data": changes.texts,
     # a path of names
     "provider_id": _message,
     "note": _message,
@@ -212,7 +214,7 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 
 def _is_read(event: Mapping[str, object], group: str) -> bool:
     """Of a text that was cut, the last name may be half a name, and none can be known again."""
-    if group not in events.GROUPS or event.get("reason") != events.FAILED_SCHEDULING:
+    if group not in events.GROUPS or event.get("reason") not in events.REASONS:
         return False
     texts = (event.get("message"), event.get("note"))
     return not any(isinstance(text, str) and events.is_cut(text) for text in texts)
