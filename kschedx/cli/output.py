@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
 import typer
 from msgspec import Struct
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kschedx.explain.shards import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Format(StrEnum):
@@ -100,28 +103,32 @@ def write(report: Report, output: Format | None) -> None:
 
             typer.echo(to_yaml(report.document()) if report.yaml is None else report.yaml(), nl=False)
         case Format.NAME:
-            assert report.names is not None, "a command offers the forms that its reports have"
-            for name in report.names():
+            for name in _has(report.names, output)():
                 typer.echo(name)
         case Format.PATCH:
-            assert report.patch is not None, "a command offers the forms that its reports have"
-            typer.echo(report.patch(), nl=False)
+            typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
-            assert report.page is not None, "a command offers the forms that its reports have"
-            typer.echo(_page(report.page(output is Format.HTML), output), nl=False)
+            typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
 
-            assert report.checks is not None, "a command offers the forms that its reports have"
-            typer.echo(junit(report.checks(), "kschedx"), nl=False)
+            typer.echo(junit(_has(report.checks, output)(), "kschedx"), nl=False)
         case Format.SARIF:
             from kschedx import __version__
             from kschedx.render.checks import sarif
 
-            assert report.checks is not None, "a command offers the forms that its reports have"
-            typer.echo(sarif(report.checks(), __version__), nl=False)
+            typer.echo(sarif(_has(report.checks, output)(), __version__), nl=False)
         case _:
             assert_never(output)
+
+
+def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
+    """Raises `InputError` where a command's answer to this question has no such form."""
+    from kschedx.errors import InputError
+
+    if form is None:
+        raise InputError(f"-o {output}: this answer has no such form", hint="-o wide, json and yaml are always there")
+    return form
 
 
 def _page(page: Page, output: Format) -> str:

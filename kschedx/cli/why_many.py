@@ -18,6 +18,7 @@ from kschedx.framework.cycle import Outcome
 
 if TYPE_CHECKING:
     from kschedx.render.checks import Check
+    from kschedx.render.page.model import Page
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -150,7 +151,12 @@ class Asked:
             pairs = zip(self.answers, self._items, strict=True)
             return [of_answer(answer, item.place) for answer, item in pairs]
 
-        return Report(screen=screen, document=self.document, names=names, checks=checks)
+        def page(_: bool) -> Page:
+            from kschedx.render.page.many import page_of
+
+            return page_of(self.answers, self.fix_of, self._notes)
+
+        return Report(screen=screen, document=self.document, names=names, checks=checks, page=page)
 
     @property
     def exit_code(self) -> ExitCode:

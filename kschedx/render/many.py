@@ -44,7 +44,7 @@ def many(
     if not answers:
         return [line(("no pod is waiting for a node, or has these labels", BOLD))]
     found = groups(answers)
-    lines = paragraph(_sentence(answers), width, style=BOLD)
+    lines = paragraph(sentence(answers), width, style=BOLD)
     left = len(found)
     for group in found:
         block = [BLANK, *_block(group, fix_of, width, wide=wide)]
@@ -62,7 +62,8 @@ def many(
     return lines
 
 
-def _sentence(answers: Sequence[Answer]) -> str:
+def sentence(answers: Sequence[Answer]) -> str:
+    """`12 pods: 3 can be scheduled, 9 cannot`."""
     parts = []
     for outcome, number in counts(answers).items():
         match outcome:
@@ -85,11 +86,7 @@ def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bo
     first = group.first
     good = first.outcome is Outcome.SCHEDULED
     mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome is Outcome.UNDECIDED else ("✗ ", BAD)
-    title = _title(first)
-    number = len(group.answers)
-    if number > 1:
-        title = f"{count(number, 'pod')}: {title}"
-    lines = paragraph(title, width, first=mark, style=style)
+    lines = paragraph(group_title(group), width, first=mark, style=style)
     lines += _members(group, width, wide=wide)
     if first.headlines and first.message:
         lines += paragraph(first.message, width, first="  event  ", style=DIM)
@@ -128,6 +125,12 @@ def _named(answer: Answer) -> str:
     priority = f" (priority {answer.priority:,})" if answer.priority else ""
     nodes = f" → {listed(answer.nodes, 2)}" if answer.nodes else ""
     return f"{answer.pod}{priority}{nodes}"
+
+
+def group_title(group: Group) -> str:
+    """What all pods of a group have in common, with their number."""
+    title, number = _title(group.first), len(group.answers)
+    return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
 def _title(answer: Answer) -> str:

@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kschedx.errors import Place
+from kschedx.cli import output
+from kschedx.cli.output import Format, Report
+from kschedx.errors import InputError, Place
 from kschedx.render.checks import RULES, Check, Result, junit, sarif
 from tests.cli.manifests import BIG_POD, NODE, POD, write
 from tests.command import kschedx
@@ -77,3 +79,18 @@ def test_undecided_is_an_error_and_a_warning() -> None:
     assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
     assert suite[0][0].get("message") == RULES["undecided"]
     assert json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]["level"] == "warning"
+
+
+def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
+    manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
+    ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
+    assert ran.out.startswith("## 2 pods: ")
+    assert "| shop/web-0 |" in ran.out
+    assert "insufficient cpu" in ran.out
+
+
+@pytest.mark.parametrize("form", [Format.NAME, Format.PATCH, Format.MARKDOWN, Format.JUNIT, Format.SARIF])
+def test_an_answer_without_a_form_says_so(form: Format) -> None:
+    bare = Report(screen=lambda _: None, document=dict)
+    with pytest.raises(InputError, match=f"^-o {form}: this answer has no such form"):
+        output.write(bare, form)
