@@ -13,6 +13,7 @@ from msgspec import Struct
 from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.errors import InputError, Place
 from kschedx.sources.json_errors import explain_invalid, explain_malformed
+from kschedx.sources.json_lines import line_of_item
 
 T = TypeVar("T")
 
@@ -65,8 +66,6 @@ class ChunkOrigin(Struct, frozen=True, kw_only=True):
     """For each object the item it came from, counted from the chunk's first, where those are not the same."""
 
     def place(self, index: int) -> Place:
-        from kschedx.sources.json_stream import line_of_item
-
         item = (self.indexes[index] if self.indexes else index) or 0
         line = None if self.file is None else line_of_item(self.file, self.start, item)
         return Place(source=self.source, document=self.document, line=line)
