@@ -11,10 +11,11 @@ from kschedx.answer.fix import Fix
 from kschedx.autoscaler.cluster import Autoscaler, PodScaling
 from kschedx.autoscaler.pod_document import scaling_document
 from kschedx.explain.notes import Note, notes
-from kschedx.fixes import find_fixes
+from kschedx.fixes import Certainty, find_fixes, why_no_fix
 from kschedx.fixes.owners import owner_of_template
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.render.words.fixes import no_fix
 
 
 class Explanation(Struct, frozen=True, dict=True):
@@ -60,6 +61,14 @@ class Explanation(Struct, frozen=True, dict=True):
         return None if self.autoscaler is None else self.autoscaler.about(self.cycle.pod)
 
     @cached_property
+    def no_fix(self) -> str:
+        """Why no fix is verified; empty where one is, or where there is nothing to fix."""
+        if any(fix.certainty is Certainty.VERIFIED for fix in self.fixes):
+            return ""
+        found = why_no_fix(self.scheduler, self.cycle)
+        return "" if found is None else no_fix(found)
+
+    @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         return (*self.admission, *notes(self.cycle))
@@ -67,7 +76,8 @@ class Explanation(Struct, frozen=True, dict=True):
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
         changed."""
-        made = document(self.cycle, self.fixes, self.notes)
+        hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
+        made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
         if self.autoscaler is not None and self.scaling is not None:
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling)
         return made

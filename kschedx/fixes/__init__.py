@@ -2,6 +2,6 @@
 
 from kschedx.fixes.changes import Change, Target
 from kschedx.fixes.model import Certainty, Fix
-from kschedx.fixes.search import find_fixes
+from kschedx.fixes.search import find_fixes, why_no_fix
 
-__all__ = ["Certainty", "Change", "Fix", "Target", "find_fixes"]
+__all__ = ["Certainty", "Change", "Fix", "Target", "find_fixes", "why_no_fix"]

@@ -323,6 +323,21 @@ def _satisfied(
     return made.pop(NODE_NAME_FIELD, ""), made
 
 
+def contradiction(situation: Situation) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+    """Two requirements that no label satisfies, where every combination of terms has such a pair."""
+    pod = situation.pod
+    found: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
+    asked = product(_own_terms(pod), _terms_of_profile(situation), _volume_terms(situation))
+    for terms in islice(asked, MOST_TERMS * MOST_TERMS):
+        requirements = (*_selector(pod), *(one for term in terms if term for one in _requirements(term)))
+        if _satisfied({}, requirements) is not None:
+            return None
+        pairs = ((one, two) for number, two in enumerate(requirements) for one in requirements[:number])
+        apart = (pair for pair in pairs if pair[0].key == pair[1].key and _satisfied({}, pair) is None)
+        found = found or next(apart, None)
+    return found
+
+
 def _value(one: NodeSelectorRequirement) -> str | None:
     match one.operator:
         case "In":

@@ -12,6 +12,7 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
+from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import EXTENDER, Certainty, Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
@@ -42,8 +43,6 @@ MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
 MOST_COMBINED = 24
 """Ways to mend one node that are tried."""
-GATES_OF_CONTROLLERS = ("kueue.x-k8s.io/", "scheduling.volcano.sh/", "karpenter.sh/", "jobset.x-k8s.io/")
-"""Gates that a controller lifts when the pod's turn has come: to remove one is to jump a queue."""
 
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
@@ -54,6 +53,22 @@ def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
     if cycle.outcome in NOTHING_TO_FIX:
         return ()
     return tuple(_Search(scheduler, cycle).found())
+
+
+def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
+    """Where `find_fixes` found none that is verified; None where there is nothing to fix, or nothing can be said."""
+    if cycle.outcome in NOTHING_TO_FIX:
+        return None
+    gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
+    if gate is not None:
+        return gate
+    held = [status.plugin for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
+    if held and not cycle.pod.spec.scheduling_gates:
+        return HeldByPlugin(plugin=held[0])
+    try:
+        return hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
+    except UndecidableError:
+        return None
 
 
 class _Search:
@@ -195,7 +210,7 @@ def _ungated(cycle: Cycle) -> Proposal | None:
     gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
     if cycle.outcome is not Outcome.GATED or not gates:
         return base
-    if any(gate.startswith(GATES_OF_CONTROLLERS) for gate in gates):
+    if gate_of_controller(gates) is not None:
         return None
     return made(s.RemoveGates(gates=gates), base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
@@ -245,8 +260,8 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
 
 
 def _is_too_large(start: Situation, verified: Sequence[Situation]) -> bool:
-    """Whether a node that is near has less than the pod asks for even when it is empty, and no new node is told yet."""
-    short = (finding for group in start.groups[:MOST_PLACES] for finding in group.exemplar.findings)
+    """Whether the nearest node has less than the pod asks for even when it is empty, and no new node is told yet."""
+    short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(one, InsufficientResource) and one.never_fits for one in short)
     return never and not any(one.proposal.cost is Cost.NEW_NODE for one in verified)
 

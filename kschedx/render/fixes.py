@@ -28,6 +28,8 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
             return [*lines, text(" " * _INDENT + f"{count(left, 'more fix', 'more fixes')}: -o wide", DIM)]
         lines += made
+    if explanation.no_fix:
+        lines += paragraph(explanation.no_fix, width, first=f"  {'no fix'.ljust(LABEL)}", indent=_INDENT)
     if any(not fix.commands for fix in fixes):
         lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
     return lines

@@ -6,11 +6,22 @@ from shlex import quote
 from typing import assert_never
 
 from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.selectors import NodeSelectorRequirement
 from kschedx.api.types import Node
 from kschedx.findings import RequirementMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Fix
 from kschedx.fixes import steps as s
+from kschedx.fixes.hopeless import (
+    Contradiction,
+    GateOfController,
+    HeldByOther,
+    HeldByPlugin,
+    Hopeless,
+    OfController,
+    RefusedByExtender,
+    Untold,
+)
 from kschedx.render.units import count, listed
 
 SHOWN_VICTIMS = 3
@@ -93,6 +104,33 @@ def step_text(step: s.Step) -> str:
             return _add_node(step)
         case _:
             assert_never(step)
+
+
+def no_fix(found: Hopeless) -> str:
+    """Why nothing that was tried helps."""
+    match found:
+        case GateOfController():
+            return f"{found.controller} lifts the gate {found.gate} when the pod's turn has come"
+        case Contradiction():
+            return f"no node can have both {_asked(found.first)} and {_asked(found.second)}"
+        case OfController():
+            return f"kube-controller-manager has to make the claim {found.claim} for this pod"
+        case HeldByOther():
+            return f"one pod at a time may have the claim {found.claim}, and {found.holder} has it"
+        case HeldByPlugin():
+            return f"{found.plugin} holds the pod back until what it waits for is there"
+        case RefusedByExtender():
+            return f"an extender refuses {count(found.nodes, 'node')} that every plugin lets the pod have"
+        case Untold():
+            return "every change that was tried leaves something that rejects the pod"
+        case _:
+            assert_never(found)
+
+
+def _asked(one: NodeSelectorRequirement) -> str:
+    return _requirement(
+        RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
+    )
 
 
 def commands(fix: Fix) -> tuple[str, ...]:
@@ -185,7 +223,9 @@ def _add_node(step: s.AddNode) -> str:
     if step.like and not step.slices:
         return f"add a node like {step.like}"
     node = step.node
-    devices = f" and the devices of {step.like}" if step.slices else ""
+    number = sum(len(one.spec.devices) for one in step.slices)
+    drivers = listed(sorted({one.spec.driver for one in step.slices}), SHOWN_LABELS)
+    devices = f" and {count(number, 'device')} of {drivers}" if number else ""
     return f"add a node with {_offers(node)}{devices}"
 
 

@@ -1,0 +1,94 @@
+"""Why nothing that was tried lets the pod in, as far as that can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kschedx.api.selectors import NodeSelectorRequirement
+from kschedx.findings import ClaimInUse, ClaimNotFound, ClaimNotOwned, DeviceClaimNotCreated, Finding
+from kschedx.fixes.new_node import contradiction
+from kschedx.fixes.situation import Situation
+
+CONTROLLERS: Mapping[str, str] = {
+    "kueue.x-k8s.io/": "Kueue",
+    "scheduling.volcano.sh/": "Volcano",
+    "karpenter.sh/": "Karpenter",
+    "jobset.x-k8s.io/": "JobSet",
+}
+"""Prefixes of gates that a controller lifts when the pod's turn has come: to remove one is to jump a queue."""
+
+
+class GateOfController(Struct, frozen=True, kw_only=True):
+    gate: str
+    controller: str
+
+
+class Contradiction(Struct, frozen=True, kw_only=True):
+    """No node can satisfy both: what the pod, its volumes or the profile ask of one label."""
+
+    first: NodeSelectorRequirement
+    second: NodeSelectorRequirement
+
+
+class OfController(Struct, frozen=True, kw_only=True):
+    """kube-controller-manager has to make, or to make anew, a claim for the pod."""
+
+    claim: str
+
+
+class HeldByOther(Struct, frozen=True, kw_only=True):
+    """What one pod at a time may have is in the hands of a pod that may not go."""
+
+    claim: str
+    holder: str
+
+
+class HeldByPlugin(Struct, frozen=True, kw_only=True):
+    """A PreEnqueue plugin keeps the pod out of the queue, whatever the nodes have."""
+
+    plugin: str
+
+
+class RefusedByExtender(Struct, frozen=True, kw_only=True):
+    nodes: int
+    """That every plugin lets the pod have."""
+
+
+class Untold(Struct, frozen=True, kw_only=True):
+    """Every change that was tried leaves something that rejects the pod."""
+
+
+Hopeless = GateOfController | Contradiction | OfController | HeldByOther | HeldByPlugin | RefusedByExtender | Untold
+
+
+def gate_of_controller(gates: tuple[str, ...]) -> GateOfController | None:
+    for gate in gates:
+        for prefix, controller in CONTROLLERS.items():
+            if gate.startswith(prefix):
+                return GateOfController(gate=gate, controller=controller)
+    return None
+
+
+def hopeless(situation: Situation) -> Hopeless:
+    """`situation` is where the pod stands as it is."""
+    for finding in _findings(situation):
+        match finding:
+            case ClaimNotFound(ephemeral=True) | ClaimNotOwned():
+                return OfController(claim=finding.claim)
+            case DeviceClaimNotCreated():
+                return OfController(claim=finding.pod_claim)
+            case ClaimInUse():
+                return HeldByOther(claim=finding.claim, holder=finding.holder)
+            case _:
+                pass
+    if situation.refused:
+        return RefusedByExtender(nodes=len(situation.refused))
+    apart = contradiction(situation)
+    return Untold() if apart is None else Contradiction(first=apart[0], second=apart[1])
+
+
+def _findings(situation: Situation) -> tuple[Finding, ...]:
+    told = tuple(finding for group in situation.groups for finding in group.exemplar.findings)
+    return (*situation.status.findings, *told)

@@ -1,0 +1,48 @@
+"""Where nothing helps, why not."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from tests.builders import Manifest, node, pod
+from tests.storage_builders import ZONE, claim, in_term, volume
+
+DATA = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in ("a", "b")]
+APART = [
+    *(claim(one, volume=f"pv-{one}") for one in ("a", "b")),
+    *(volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")),
+]
+SINGLE = [claim("a", modes=["ReadWriteOncePod"], volume="pv-a"), volume("pv-a", holder="a")]
+IN_USE = pod("holder", on="n", priority=9, volumes=DATA[:1])
+
+
+@pytest.mark.parametrize(
+    ("target", "objects", "expected"),
+    [
+        (
+            pod("me", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+            [],
+            "Kueue lifts the gate kueue.x-k8s.io/admission when the pod's turn has come",
+        ),
+        (pod("me", volumes=DATA), APART, f"no node can have both {ZONE}=a and {ZONE}=b"),
+        (
+            pod("me", volumes=DATA[:1]),
+            [*SINGLE, IN_USE],
+            "one pod at a time may have the claim default/a, and default/holder has it",
+        ),
+    ],
+    ids=["gate", "volumes", "claim"],
+)
+def test_the_reason_is_said(target: Manifest, objects: list[Manifest], expected: str) -> None:
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), target, *objects]), "default/me")
+    assert not [fix for fix in explanation.fixes if fix.certainty == "verified"]
+    assert explanation.no_fix == expected
+    notes = explanation.to_dict()["notes"]
+    assert isinstance(notes, list)
+    assert {"id": "no-fix", "text": expected} in notes
+
+
+def test_nothing_is_said_where_a_fix_is_verified() -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("n", unschedulable=True), pod("me")])
+    assert kschedx.explain(snapshot, "default/me").no_fix == ""
