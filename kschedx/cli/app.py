@@ -19,6 +19,7 @@ from kschedx.cli import (
     fleet,
     integrations,
     kubectl,
+    man,
     mcp,
     merge,
     plugins,
@@ -60,6 +61,7 @@ for _name, _module, _command in (
     ("mcp", mcp, mcp.mcp),
     ("integrations", integrations, integrations.integrations),
     ("schema", schema, schema.schema),
+    ("man", man, man.man),
     ("completion", shells, shells.completion),
 ):
     app.command(

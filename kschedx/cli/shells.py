@@ -13,9 +13,11 @@ import typer
 
 HELP = """Print the completion script of a shell.
 
-  bash   source <(kschedx completion bash)
-  zsh    kschedx completion zsh > "${fpath[1]}/_kschedx"
-  fish   kschedx completion fish > ~/.config/fish/completions/kschedx.fish
+\b
+Examples:
+  source <(kschedx completion bash)
+  kschedx completion zsh > "${fpath[1]}/_kschedx"
+  kschedx completion fish > ~/.config/fish/completions/kschedx.fish
 
 Pods, workloads, nodes and namespaces are completed from the snapshots that are on the command line already.
 """

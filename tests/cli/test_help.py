@@ -1,0 +1,37 @@
+"""Help, and the manual page that is made of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kschedx.cli.app import app
+from tests.command import kschedx
+
+COMMANDS = [name for command in app.registered_commands if (name := command.name) is not None]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_a_summary_that_fits(name: str) -> None:
+    told = kschedx(name, "--help", columns=80).out
+    assert re.search(rf"^    .*kschedx {name}", told, re.MULTILINE)
+    listed = kschedx("--help", columns=80).out
+    (row,) = [line for line in listed.splitlines() if line.startswith(f"  {name} ")]
+    assert not row.endswith("...")
+
+
+def test_options_are_in_groups() -> None:
+    told = kschedx("why", "--help").out
+    titles = re.findall(r"^(\S.*):$", told, re.MULTILINE)
+    assert titles[:4] == ["Arguments", "Options", "Cluster", "Scheduler"]
+    assert titles[-1] == "Connection, as kubectl's"
+
+
+def test_the_manual_page_holds_every_command() -> None:
+    page = kschedx("man").out
+    assert page.startswith(".TH KSCHEDX 1")
+    for name in COMMANDS:
+        assert f'.SS "kschedx {name}"' in page
+    assert "\\fB\\-\\-snapshot, \\-s\\fR \\fIPATH\\fR" in page
+    assert not [line for line in page.splitlines() if line.startswith("'")]
