@@ -282,6 +282,11 @@ class ReservePlugin(Plugin):
     def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
         """Say what would be reserved on the chosen node (a row of the whole cluster), as findings."""
 
+    def bound(self, state: CycleState, pod: Pod, node: int, snapshot: Snapshot) -> Snapshot:
+        """The cluster after the pod was bound: with the claims that this plugin binds or allocates for it. For a
+        simulation, in which PreBind and the controllers that wait for it have happened."""
+        return snapshot
+
     def unreserve(self, state: CycleState, pod: Pod, node: int) -> None:
         """Undo `reserve`, in reverse order of the plugins, after any of them failed."""
 

@@ -318,6 +318,16 @@ class Framework:
 
     # --- after the choice: dry steps
 
+    def after_binding(self, pod: Pod, node: int) -> Snapshot:
+        """The cluster with the claims that are bound and allocated when the pod is bound to a node that it fits on."""
+        state = CycleState()
+        self.run_pre_filter(state, pod)
+        self.run_filters(state, pod, self.nodes.take(np.array([node], dtype=np.int64)))
+        after = self.snapshot
+        for plugin in self.plugins("reserve", ReservePlugin):
+            after = plugin.bound(state, pod, node, after)
+        return after
+
     def run_dry_steps(self, state: CycleState, pod: Pod, node: int) -> tuple[tuple[str, Status], ...]:
         """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each would do; nothing changes."""
         steps: list[tuple[str, Status]] = []

@@ -142,7 +142,7 @@ def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[int]:
         if decision.outcome is not Outcome.SCHEDULED:
             return
         node = simulator.pick(decision.choice)
-        run.cluster.place(row, node)
+        run.bind(row, node)
         yield node
 
 

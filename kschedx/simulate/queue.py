@@ -131,7 +131,7 @@ class Queue:
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)
-                self._run.cluster.place(row, node)
+                self._run.bind(row, node)
                 self.steps.append(Step(pod=row, decision=self._short(decision), node=node))
                 return True, again
             found = decision.post_filter
@@ -158,7 +158,7 @@ class Queue:
         again = [victim for victim in victims if self._recreate and is_controlled(cluster.pods.owners[victim])]
         for victim in victims:
             comes_back = victim in again
-            cluster.remove(victim, waits=comes_back)
+            self._run.evict(victim, waits=comes_back)
             (self.recreated if comes_back else self.evicted)[victim] = number
         self.is_last(again)
         priorities = cluster.pods.priorities

@@ -265,6 +265,13 @@ class MovingCluster:
         else:
             self._swap(cluster.with_nodes({row: node}).moving(), self.pods)
 
+    def settle(self, changed: Snapshot) -> None:
+        """`snapshot` with other claims, volumes and devices, and the same nodes and pods. It is another object then."""
+        if changed is self.snapshot:
+            return
+        self._undo.append(_Nodes(self.snapshot, self.pods))
+        self.snapshot = replace(changed, cluster=self.snapshot.cluster, pods=self.pods, _tables=self.snapshot._tables)
+
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         self._undo.append(_Nodes(self.snapshot, self.pods))
         self._swap(cluster, pods)

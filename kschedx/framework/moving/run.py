@@ -40,8 +40,10 @@ class Run:
         if not self._follows:
             return self._base.on(self.cluster.frozen())
         if self._moving.snapshot is not self.cluster.snapshot:
+            before = self._moving.nodes
             self._moving = self._base.on(self.cluster.snapshot)
-            self._kinds.clear()
+            if self._moving.nodes is not before:
+                self._kinds.clear()  # claims and devices are no matter of kinds, but nodes are
         return self._moving
 
     @property
@@ -60,6 +62,21 @@ class Run:
         kind = self._kind(row)
         decision = None if kind is None else kind.decide(self.cluster.pods[row])
         return Decision.of(self.cycle(row)) if decision is None else decision
+
+    def bind(self, row: int, node: int) -> None:
+        """Place a pod that fits, with its claims bound and allocated."""
+        scheduler, pod = self.scheduler, self.cluster.pods[row]
+        claims = pod.spec.mounts_storage or pod.spec.resource_claims or self.snapshot.devices.class_of_resource
+        if claims and isinstance(scheduler, FrameworkScheduler):
+            self.cluster.settle(scheduler.framework(self._profile_of(pod)).after_binding(pod, node))
+        self.cluster.place(row, node)
+
+    def evict(self, row: int, *, waits: bool) -> None:
+        """Take a pod away, and what devices it alone has. `waits`: its controller makes another one like it."""
+        devices = self.snapshot.devices
+        self.cluster.remove(row, waits=waits)
+        if devices.claims:
+            self.cluster.settle(self.snapshot.with_devices(devices.without_consumers({self.cluster.pods.key(row)})))
 
     def filter(self, row: int, nodes: IntArray) -> Filtered:
         """PreFilter, and Filter on some nodes, given by their rows in ascending order: the first plugin that rejects

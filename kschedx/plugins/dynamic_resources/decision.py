@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.devices import AllocationResult, ResourceClaim
+from kschedx.api.devices import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from kschedx.api.resources import nano_units
-from kschedx.api.selectors import CompiledNodeSelector, compile_node_selector
+from kschedx.api.selectors import (
+    NODE_NAME_FIELD,
+    CompiledNodeSelector,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    compile_node_selector,
+)
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import Node, Pod
 from kschedx.errors import InputError, UndecidableError
@@ -21,7 +34,7 @@ from kschedx.framework.interface import FilterOutcome, Handle
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.dynamic_resources import extended_resources, node_allocatable
 from kschedx.plugins.dynamic_resources.allocated import allocated_state
-from kschedx.plugins.dynamic_resources.allocator import Allocator, FailureError, Result, UnavailableError
+from kschedx.plugins.dynamic_resources.allocator import Allocator, FailureError, Pick, Result, UnavailableError
 from kschedx.plugins.dynamic_resources.claims import (
     RefusalError,
     check_bindings,
@@ -35,6 +48,7 @@ from kschedx.plugins.dynamic_resources.readiness import is_late, is_ready, out_o
 from kschedx.plugins.dynamic_resources.scoring import score_of
 from kschedx.plugins.dynamic_resources.shortage import shortage
 from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
 
 REASON_ALL_CLAIMS = "cannot allocate all claims"
@@ -279,6 +293,46 @@ class Decision:
             )
             for claim, picks in zip(new, answer.result, strict=True)
         )
+
+    def allocated(self, node: Node, devices: Devices) -> Devices:
+        """The devices after the pod was bound to a node that was asked: its claims allocated, and reserved for it."""
+        answer = self._answers.get(node.name)
+        picks = iter(answer.result if answer is not None and answer.result is not None else ())
+        consumer = ResourceClaimConsumerReference(
+            resource="pods", name=self._pod.metadata.name, uid=self._pod.metadata.uid
+        )
+        changed: dict[str, ResourceClaim] = {}
+        for claim in self.claims:
+            one, status = claim, claim.status
+            if claim is self._extended and status.allocation is None:
+                one = extended_resources.written(claim, self._pod, self._devices_for(node) or {})
+            if status.allocation is None:
+                found = next(picks, None)
+                if found is None:
+                    continue  # of extended resources that the node offers itself
+                status = replace(status, allocation=_allocation(node, found))
+            one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
+            changed[one.key] = one
+        return replace(devices, claims={**devices.claims, **changed})
+
+
+def _allocation(node: Node, picks: Sequence[Pick]) -> AllocationResult:
+    """Devices of the node's own slices are within its reach alone."""
+    results = tuple(
+        DeviceRequestAllocationResult(
+            request=pick.request,
+            driver=pick.device.id[0],
+            pool=pick.device.id[1],
+            device=pick.device.id[2],
+            admin_access=pick.admin_access,
+            consumed_capacity=None if pick.share is None else {name: str(n) for name, n in pick.share.items()},
+        )
+        for pick in picks
+    )
+    is_local = any(pick.device.slice.spec.node_name for pick in picks)
+    here = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node.name,))
+    reach = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
+    return AllocationResult(devices=DeviceAllocationResult(results=results), node_selector=reach if is_local else None)
 
 
 def failed(failure: FailureError) -> Status:

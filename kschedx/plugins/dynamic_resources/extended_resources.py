@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kschedx.api.devices import (
+    EXTENDED_RESOURCE_CLAIM,
     AllocationMode,
     DeviceClaim,
     DeviceRequest,
@@ -17,7 +20,7 @@ from kschedx.api.devices import (
 )
 from kschedx.api.quantity import value
 from kschedx.api.resources import RequestOptions, is_extended_resource, pod_request
-from kschedx.api.types import Container, ObjectMeta, Pod
+from kschedx.api.types import Container, ObjectMeta, OwnerReference, Pod
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
 
 IN_MEMORY = "<extended-resources>"
@@ -45,6 +48,18 @@ def claim_for(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> Re
     requests = [request for name in sorted(class_of) for request in _of_resource(pod, name, class_of[name])]
     devices = DeviceClaim(requests=tuple(sorted(requests, key=lambda request: request.name)))
     return ResourceClaim(metadata=claim.metadata, spec=ResourceClaimSpec(devices=devices), status=claim.status)
+
+
+def written(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> ResourceClaim:
+    """The claim as kube-scheduler writes it, when the pod is bound to a node with these device classes."""
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    metadata = ObjectMeta(
+        name=f"{pod.metadata.name}-extended-resources",
+        namespace=pod.metadata.namespace,
+        annotations={EXTENDED_RESOURCE_CLAIM: "true"},
+        owner_references=(owner,),
+    )
+    return replace(claim_for(claim, pod, class_of), metadata=metadata)
 
 
 def _of_resource(pod: Pod, resource: str, device_class: str) -> Iterator[DeviceRequest]:

@@ -32,6 +32,7 @@ from kschedx.plugins.dynamic_resources.extended_resources import requested
 from kschedx.plugins.normalize import default_normalize
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.plugins.dynamic_resources.decision import Decision
@@ -148,6 +149,11 @@ class DynamicResources(
     def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
         """The devices that claims would get."""
         return self._planned(state, node)
+
+    def bound(self, state: CycleState, pod: Pod, node: int, snapshot: Snapshot) -> Snapshot:
+        if STATE not in state or (decision := state[STATE]) is None:
+            return snapshot
+        return snapshot.with_devices(decision.allocated(snapshot.cluster.nodes[node], snapshot.devices))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status:
         """The same, written to the claims."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from kschedx.api.types import Pod
 from kschedx.framework.args import VolumeBindingArgs
@@ -24,8 +25,10 @@ from kschedx.plugins.volume_binding.binding import Binding, Conflict
 from kschedx.plugins.volume_binding.claims import pod_claims
 from kschedx.plugins.volume_binding.local_volumes import local_nodes
 from kschedx.plugins.volume_binding.scoring import score
+from kschedx.plugins.volume_binding.settled import settled
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
 
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 REASON_NO_SPACE = "node(s) did not have enough free storage"
@@ -114,6 +117,11 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         """The volumes that claims would be bound to, and those that would be made."""
         binding = state[BINDING]
         return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
+
+    def bound(self, state: CycleState, pod: Pod, node: int, snapshot: Snapshot) -> Snapshot:
+        if BINDING not in state or (binding := state[BINDING]) is None or binding.is_settled:
+            return snapshot
+        return replace(snapshot, storage=settled(binding, node, self.handle.nodes, snapshot.storage))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status:
         """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""

@@ -1,0 +1,122 @@
+"""Claims that are bound and devices that are allocated by the decisions before are so for the next ones."""
+
+from __future__ import annotations
+
+import kschedx
+from kschedx.framework.moving import Run
+from kschedx.releases import resolve
+from kschedx.schedulers import scheduler_of
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+from tests.device_builders import claim as device_claim
+from tests.device_builders import device, device_class, request, resource_slice
+
+SMALL = [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]
+
+
+def storage_class(provisioner: str) -> Manifest:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def claim(name: str) -> Manifest:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "local",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def volume(name: str, on: str) -> Manifest:
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        },
+        "status": {"phase": "Available"},
+    }
+
+
+def using(name: str, claim_name: str) -> Manifest:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]
+    return pod(name, containers=SMALL, volumes=volumes)
+
+
+def hosts(*names: str) -> list[Manifest]:
+    return [node(name, labels={"kubernetes.io/hostname": name, "zone": name}) for name in names]
+
+
+def test_two_claims_do_not_get_one_volume() -> None:
+    objects = [
+        *hosts("a", "b", "c"),
+        storage_class("kubernetes.io/no-provisioner"),
+        *(volume("on-a", "a"), volume("on-b", "b")),
+        *(claim(name) for name in ("x", "y", "z")),
+        *(using(f"uses-{name}", name) for name in ("x", "y", "z")),
+    ]
+    simulation = kschedx.simulate(Snapshot.from_objects(objects))
+    assert sorted(simulation.placed.values()) == ["a", "b"]
+    assert simulation.pending == ("default/uses-z",)
+    bound = {key: found.spec.volume_name for key, found in simulation.after.storage.claims.items()}
+    assert sorted(bound.values()) == ["", "on-a", "on-b"]
+
+
+def test_who_shares_a_claim_follows_the_volume_that_was_made() -> None:
+    csi_node: Manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "a"},
+        "spec": {"drivers": [{"name": "disk.example.com", "nodeID": "a", "topologyKeys": ["zone"]}]},
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "x"}}]
+    first = pod("first", containers=SMALL, volumes=volumes, nodeSelector={"zone": "a"})
+    objects = [*hosts("a", "b"), storage_class("disk.example.com"), csi_node, claim("x"), first, using("second", "x")]
+    simulation = kschedx.simulate(Snapshot.from_objects(objects))
+    assert simulation.placed == {"default/first": "a", "default/second": "a"}
+
+
+def test_a_device_goes_to_one_claim() -> None:
+    objects = [
+        *hosts("a", "b"),
+        device_class(),
+        resource_slice("a", device("gpu-0")),
+        *(device_claim(f"gpu-{name}", request()) for name in ("x", "y")),
+        *(
+            pod(f"uses-{name}", containers=SMALL, resourceClaims=[{"name": "gpu", "resourceClaimName": f"gpu-{name}"}])
+            for name in ("x", "y")
+        ),
+    ]
+    snapshot = Snapshot.from_objects(objects)
+    simulation = kschedx.simulate(snapshot)
+    assert simulation.placed == {"default/uses-x": "a"}
+    assert simulation.pending == ("default/uses-y",)
+    run = Run(scheduler_of(None, resolve(), snapshot))
+    row = run.cluster.pods.rows["default/uses-x"]
+    before = run.snapshot.devices.claims
+    run.bind(row, 0)
+    assert is_allocated(run)
+    run.evict(row, waits=True)
+    assert not is_allocated(run)
+    run.cluster.revert(0)
+    assert run.snapshot.devices.claims == before
+
+
+def is_allocated(run: Run) -> bool:
+    return run.snapshot.devices.claims["default/gpu-x"].status.allocation is not None
