@@ -1,0 +1,111 @@
+"""The autoscaler's flags: of its Deployment, as typed, and what cannot be read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kschedx.autoscaler.command_line import of_deployments, parsed, typed
+from kschedx.autoscaler.flags import Flags, check_known
+from kschedx.autoscaler.groups_file import read_groups
+from kschedx.errors import ConfigError, InputError
+from kschedx.framework.duration import Duration
+from kschedx.releases.autoscaler import autoscaler_behaviour
+
+NEW, OLD = autoscaler_behaviour("1.36"), autoscaler_behaviour("1.32")
+
+
+def test_every_way_to_write_a_flag() -> None:
+    words = ["./cluster-autoscaler", "--v=4", "--expander", "priority,least-waste", "-max-nodes-total=9", "--force-ds"]
+    assert parsed([*words, "--nodes=1:9:a", "--nodes=1:9:b"]) == {
+        "v": ["4"],
+        "expander": ["priority,least-waste"],
+        "max-nodes-total": ["9"],
+        "force-ds": ["true"],
+        "nodes": ["1:9:a", "1:9:b"],
+    }
+
+
+def test_the_deployments_flags_without_what_is_not_read() -> None:
+    command = ["./cluster-autoscaler", "--cloud-config=/secret", "--expander=random", "--cores-total=0:64"]
+    containers = [{"name": "it", "image": "registry.example/cluster-autoscaler:v1.36.0", "command": command}]
+    manifest = {"kind": "Deployment", "spec": {"template": {"spec": {"containers": containers}}}}
+    raw = json.dumps(manifest).encode()
+    assert of_deployments({("Deployment", "kube-system", "ca"): raw}) == {
+        "expander": ["random"],
+        "cores-total": ["0:64"],
+    }
+    assert of_deployments({("Deployment", "shop", "web"): b'{"spec": {}}'}) is None
+
+
+def test_defaults_are_those_of_the_release() -> None:
+    assert Flags.read({}, NEW).expanders == ("least-waste",)
+    assert Flags.read({}, OLD).expanders == ("random",)
+    assert Flags.read({"startup-taint-prefix": "x/"}, OLD).startup_taint_prefixes == ()
+
+
+def test_values() -> None:
+    flags = Flags.read(
+        {
+            "startup-taint": ["a"],
+            "ignore-taint": "b",
+            "new-pod-scale-up-delay": "1m30s",
+            "memory-total": "0:2",
+            "gpu-total": ["nvidia-t4:0:4"],
+            "balance-similar-node-groups": True,
+        },
+        NEW,
+    )
+    assert flags.startup_taints == ("a", "b")
+    assert flags.new_pod_scale_up_delay == Duration.seconds(90)
+    assert [(one.resource, one.maximum) for one in flags.limits[1:]] == [("memory", 2 * 1024**3), ("nvidia-t4", 4)]
+    assert flags.balance_similar_node_groups
+
+
+@pytest.mark.parametrize(
+    "written",
+    [{"max-nodes-total": "many"}, {"cores-total": "5"}, {"gpu-total": "t4:1"}, {"force-ds": "maybe"}],
+    ids=str,
+)
+def test_a_value_that_cannot_be_read_is_told_with_its_flag(written: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(written))):
+        Flags.read(dict(written), NEW)
+
+
+def test_an_unknown_flag_is_told_with_the_nearest() -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_known(list(typed(["max-node-total=3"])))
+    assert "max-nodes-total" in (caught.value.hint or "")
+
+
+def test_a_file_of_groups_with_the_tags_of_an_asg() -> None:
+    prefix = "k8s.io/cluster-autoscaler/node-template"
+    entry = {
+        "nodes": ["n1"],
+        "capacity": {"cpu": "8", "memory": "32Gi"},
+        "tags": {f"{prefix}/label/disk": "nvme", f"{prefix}/taint/dedicated": "gpu:NoSchedule", "Name": "x"},
+    }
+    found = read_groups({"groups": {"spot": entry}}, "groups.yaml")
+    assert found.nodes == {"n1": "spot"}
+    template = json.loads(json.dumps(found.templates["spot"]))["Node"]
+    assert template["metadata"]["labels"]["disk"] == "nvme"
+    assert template["spec"]["taints"] == [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ({"nodes": []}, "neither a map with `groups` nor"),
+        ({"groups": {"a": 3}}, "a group is a map"),
+        ({"groups": {"a": {"templat": {}}}}, "not a key of a group"),
+        ({"groups": {"a": {"labels": {"x": "y"}}}}, "capacity with cpu and memory"),
+    ],
+)
+def test_a_file_that_says_something_else(document: object, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        read_groups(document, "groups.yaml")
+
+
+def test_the_output_of_snapshotz() -> None:
+    assert read_groups({"TemplateNodes": {"a": {"Node": {}}}}, "z.json").templates == {"a": {"Node": {}}}

@@ -1,0 +1,102 @@
+"""Which group a node is of, by what clouds write on nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.types import Node, NodeSpec, ObjectMeta
+from kschedx.autoscaler.membership import membership
+
+MIG = "https://www.googleapis.com/compute/v1/projects/p/zones/europe-west1-{}/instanceGroups/gke-prod-pool-1-{}-grp"
+
+
+def node(
+    name: str,
+    provider_id: str = "",
+    annotations: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
+) -> Node:
+    metadata = ObjectMeta(name=name, labels=labels or {}, annotations=annotations or {})
+    return Node(metadata=metadata, spec=NodeSpec(provider_id=provider_id))
+
+
+@pytest.mark.parametrize(
+    ("one", "groups", "group"),
+    [
+        pytest.param(
+            node("ip-10-0-0-1", labels={"eks.amazonaws.com/nodegroup": "web"}),
+            ["eks-web-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6", "eks-webapp-72c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"],
+            "eks-web-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6",
+            id="EKS",
+        ),
+        pytest.param(
+            node("gke-prod-pool-1-2222bbbb-x7k2", labels={"cloud.google.com/gke-nodepool": "pool-1"}),
+            [MIG.format("b", "1111aaaa"), MIG.format("c", "2222bbbb")],
+            MIG.format("c", "2222bbbb"),
+            id="GKE, a pool with a group in each zone",
+        ),
+        pytest.param(
+            node(
+                "aks-gpu-1234-vmss000001",
+                "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/"
+                "aks-gpu-1234-vmss/virtualMachines/1",
+            ),
+            ["aks-gpu-1234-vmss", "aks-web-1234-vmss"],
+            "aks-gpu-1234-vmss",
+            id="AKS",
+        ),
+        pytest.param(
+            node("worker-1", labels={"kops.k8s.io/instancegroup": "nodes-eu-1a"}),
+            ["nodes-eu-1a.prod.example.com", "nodes-eu-1b.prod.example.com"],
+            "nodes-eu-1a.prod.example.com",
+            id="kops",
+        ),
+        pytest.param(
+            node(
+                "md-0-abc12-x",
+                annotations={
+                    "cluster.x-k8s.io/owner-kind": "MachineSet",
+                    "cluster.x-k8s.io/owner-name": "md-0-abc12",
+                    "cluster.x-k8s.io/cluster-namespace": "fleet",
+                },
+            ),
+            ["MachineDeployment/fleet/md-0", "MachineDeployment/fleet/md-1"],
+            "MachineDeployment/fleet/md-0",
+            id="Cluster API",
+        ),
+        pytest.param(
+            node("shoot--team--prod-cpu-z1-5c9d8-2x", labels={"worker.gardener.cloud/pool": "cpu"}),
+            ["shoot--team--prod.shoot--team--prod-cpu-z1", "shoot--team--prod.shoot--team--prod-cpu-z2"],
+            "shoot--team--prod.shoot--team--prod-cpu-z1",
+            id="Gardener",
+        ),
+        pytest.param(
+            node("10.0.0.4", annotations={"oci.oraclecloud.com/node-pool-id": "ocid1.nodepool.oc1..aaaa"}),
+            ["ocid1.nodepool.oc1..aaaa"],
+            "ocid1.nodepool.oc1..aaaa",
+            id="OKE",
+        ),
+        pytest.param(node("laptop"), ["web"], None, id="of none"),
+        pytest.param(
+            node("i-1", labels={"eks.amazonaws.com/nodegroup": "web"}),
+            ["eks-web-62c4f0aa-11d2", "eks-web-72c4f0aa-11d2"],
+            None,
+            id="of one of two, nobody knows which",
+        ),
+    ],
+)
+def test_a_clouds_habits(one: Node, groups: list[str], group: str | None) -> None:
+    found = membership([one], groups)
+    assert found.group_of(one) == group
+    assert bool(found.told_by) == (group is not None)
+
+
+def test_a_label_that_is_named_is_all_that_counts() -> None:
+    one = node("web-1", labels={"team": "db"})
+    assert membership([one], ["web", "db"], label="team").group_of(one) == "db"
+    assert membership([one], ["web", "db"], label="nobody").group_of(one) is None
+
+
+def test_what_somebody_wrote_down_comes_first() -> None:
+    one = node("web-1", labels={"team": "db"})
+    assert membership([one], ["web", "db"], label="team", told={"web-1": "web"}).group_of(one) == "web"
