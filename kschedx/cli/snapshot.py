@@ -74,11 +74,19 @@ def snapshot(
             help="With --anonymize: what was replaced by what, as JSON, for you alone.",
         ),
     ] = None,
+    keep_selectors: Annotated[
+        bool,
+        typer.Option(
+            "--keep-selectors",
+            help="With --anonymize: device selectors that look into a text are kept, with every word in them.",
+        ),
+    ] = False,
     config: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|NAME",
-            help="With --extenders record: the KubeSchedulerConfiguration that has the extenders.",
+            help="With --anonymize: the scheduler's configuration, which is anonymized with the cluster and written "
+            "beside it. With --extenders record: the one that has the extenders.",
             autocompletion=completion.profiles,
         ),
     ] = None,
@@ -101,13 +109,16 @@ def snapshot(
 
     from kschedx.errors import InputError, nearest
     from kschedx.export.slim import Slim
+    from kschedx.render.safe import visible
     from kschedx.sources.output import STDOUT, compression_of, write
 
     name = output.removesuffix(compression_of(output))
     if output != STDOUT and not name.endswith(FORMATS):
         raise InputError(f'-o: found "{output}", allowed are names in .json or .yaml, with .gz or .zst after it, and -')
-    if anonymize_map and not anonymize:
-        raise InputError("--anonymize-map needs --anonymize")
+    for option, is_given in (("--anonymize-map", anonymize_map), ("--keep-selectors", keep_selectors)):
+        if is_given and not anonymize:
+            raise InputError(f"{option} needs --anonymize")
+    beside = _beside(output) if anonymize and config is not None else ""
     _check_extenders(extenders, config, anonymize=anonymize)
     if anonymize_map and _is_one_file(anonymize_map, output):
         raise InputError("-o and --anonymize-map name the same file: the map would be in what is given away")
@@ -128,14 +139,21 @@ def snapshot(
     objects: Iterable[bytes] = keep.lines()
     others = keep.count() - keep.count("Node") - keep.count("Pod")
     if anonymize:
+        from kschedx.cli import named_profiles
         from kschedx.export.anonymous import Anonymous
 
-        anonymous = Anonymous.of_lines(keep.lines())
+        written = named_profiles.configuration(config) if config is not None else None
+        anonymous = Anonymous.of_lines(keep.lines(), config=written, keep_selectors=keep_selectors)
         header = anonymous.header(header)
         objects = kept = [line for old in keep.lines() if (line := anonymous.line(old)) is not None]
         others -= keep.count() - len(kept)
         if anonymize_map:
             write(anonymize_map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
+        if written is not None:
+            from kschedx.render.commented_yaml import commented_yaml
+
+            write(beside, [commented_yaml(anonymous.configuration(written), {}).encode()])
+            typer.echo(visible(f"{beside}: the scheduler's configuration"), err=True)
     if extenders is not None:
         objects = chain(objects, [_answers(found, config or "")])
     is_json = output == STDOUT or name.endswith(".json")
@@ -146,7 +164,25 @@ def snapshot(
         counted = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (others, "other object")
         counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
+        if anonymize and config is None:
+            typer.echo(f"note: {_WITHOUT_CONFIG}", err=True)
     return ExitCode.SCHEDULABLE
+
+
+_WITHOUT_CONFIG = (
+    "a scheduler's configuration that names labels or resources of the cluster does not fit this file; with --config "
+    "FILE it is anonymized, too"
+)
+
+
+def _beside(output: str) -> str:
+    """What the configuration is called that belongs to a file."""
+    from kschedx.errors import InputError
+    from kschedx.sources.output import STDOUT, compression_of
+
+    if output == STDOUT:
+        raise InputError("--config is written beside the file that -o names, and - is none")
+    return f"{output.removesuffix(compression_of(output)).rpartition('.')[0]}-scheduler.yaml"
 
 
 def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bool) -> None:
@@ -155,8 +191,10 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
 
     if extenders not in (None, "record"):
         raise InputError(f'--extenders: found "{extenders}", allowed is "record"')
-    if (extenders is None) != (config is None):
-        raise InputError("--extenders record and --config go together: the configuration says whom to ask")
+    if extenders is not None and config is None:
+        raise InputError("--extenders record needs --config: the configuration says whom to ask")
+    if extenders is None and config is not None and not anonymize:
+        raise InputError("--config goes with --anonymize, or with --extenders record")
     if extenders is not None and anonymize:
         raise InputError(
             "--extenders record does not go with --anonymize: what extenders say is theirs, and may be names"

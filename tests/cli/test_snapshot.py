@@ -17,9 +17,10 @@ from kschedx.api.kinds import KINDS
 from kschedx.api.snapshot_header import SnapshotHeader, merged, of_annotations
 from kschedx.errors import InputError
 from tests.api_server import FakeApiServer, failure, kubeconfig, served
-from tests.builders import Manifest
+from tests.builders import Manifest, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import ROOT, Ran, kschedx
+from tests.device_builders import device_class
 
 NAMESPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "on"}}}
 SECRET: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"key": "c2VjcmV0"}}
@@ -140,6 +141,100 @@ def test_one_anonymized_namespace_is_named_by_its_new_name(tmp_path: Path) -> No
 def test_a_map_of_nothing(tmp_path: Path) -> None:
     ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize-map", "m.json", "-o", "-")
     assert (ran.code, ran.err) == (2, "error: --anonymize-map needs --anonymize\n")
+
+
+@pytest.mark.parametrize("name", ["-", "a.json", "./a.json"])
+def test_a_map_is_not_given_away_with_the_file(name: str, tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    to = "-" if name == "-" else "a.json"
+    ran = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", to, "--anonymize-map", name, cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "-o and --anonymize-map name the same file" in ran.err
+    assert not (tmp_path / "a.json").exists()
+
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: /home/acme/kubeconfig}
+profiles:
+- pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{matchExpressions: [{key: acme.io/tier, operator: In, values: [acme-gold]}]}]
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints: [{maxSkew: 1, topologyKey: acme.io/row, whenUnsatisfiable: ScheduleAnyway}]
+  - name: NodeResourcesFit
+    args:
+      ignoredResources: [acme.io/license]
+      scoringStrategy: {type: LeastAllocated, resources: [{name: acme.io/gpu, weight: 3}]}
+"""
+
+
+def test_a_configuration_is_anonymized_with_its_cluster(tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(CONFIG)
+    labels = {"acme.io/tier": "acme-gold", "acme.io/row": "7"}
+    nodes = [
+        node("acme-1", labels=labels, allocatable={"cpu": "4", "pods": "10", "acme.io/gpu": "2"}),
+        node("acme-2", labels=labels | {"acme.io/tier": "other"}),
+    ]
+    cluster = write(tmp_path, *nodes, small_pod("web-0", namespace="shop"), name="acme.json")
+    hidden, names = tmp_path / "a.json.gz", tmp_path / "names.json"
+    told = taken(
+        kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden, "--config", config)
+    )
+    beside = tmp_path / "a-scheduler.yaml"
+    assert f"{beside}: the scheduler's configuration" in told
+    assert "does not fit" not in told
+    assert "acme" not in beside.read_text()
+    mapping = json.loads(names.read_text())
+    new = f"{mapping['shop']}/{mapping['web']}-0"
+    before, after = why("shop/web-0", "-s", cluster, "--config", config), why(new, "-s", hidden, "--config", beside)
+    assert (before["outcome"], len(before["bestNodes"])) == ("Scheduled", 1)
+    assert after["outcome"] == before["outcome"]
+    assert [one["total"] for one in after["score"]["nodes"].values()] == [
+        one["total"] for one in before["score"]["nodes"].values()
+    ]
+    assert len(after["filter"]["nodes"]) == 2
+    ran = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", "-", "--config", config)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_without_its_configuration_a_note_says_so(tmp_path: Path) -> None:
+    told = taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize", "-o", tmp_path / "a.json"))
+    assert "note: a scheduler's configuration that names labels" in told
+
+
+def test_a_selector_that_looks_into_a_text_stops_it(tmp_path: Path) -> None:
+    selector = "device.attributes['gpu.acme.io'].model.startsWith('acme')"
+    objects = [*CLUSTER, device_class("acme-gpu", selector)]
+    to = tmp_path / "a.json"
+    ran = kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "-o", to)
+    assert (ran.code, ran.out) == (2, "")
+    assert "DeviceClass acme-gpu: startsWith() looks into a text" in ran.err
+    assert not to.exists()
+    taken(kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "--keep-selectors", "-o", to))
+    assert selector in to.read_text()
+
+
+def test_an_address_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    objects = [
+        node("ip-10-6-5-4.ec2.internal", labels={"acme.io/address": "10.6.5.4"}),
+        node("10.6.5.40"),
+        small_pod("web-0", namespace="shop"),
+    ]
+    to = tmp_path / "a.json"
+    taken(kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "-o", to))
+    text = to.read_text()
+    assert not re.search(r"6[.-]5[.-]4", text)
+    assert "-198-18-0-1." in text
+    assert "198.18.0.1" in text
+    assert "198.18.0.2" in text
 
 
 # --- what is refused

@@ -53,11 +53,17 @@ def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") ->
     """Where the document about the anonymized cluster is not the other one with its names replaced."""
     match ours:
         case dict():
-            keys = [key if key in theirs else anonymous.text(key) for key in ours]
+            keys = list(ours)
+            if keys != list(theirs):
+                keys = [anonymous.text(key) for key in ours]
+            if keys != list(theirs):
+                keys = [key if key in theirs else anonymous.text(key) for key in ours]
             if keys != list(theirs):
                 yield f"{path}: {keys} != {list(theirs)}"
                 return
             for key, new in zip(ours, keys, strict=True):
+                if key == "uid":  # which tells nothing
+                    continue
                 if key not in AS_WRITTEN or ours[key] != theirs[new]:
                     yield from differences(ours[key], theirs[new], anonymous, f"{path}/{key}")
         case list():
@@ -67,6 +73,10 @@ def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") ->
             for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
                 yield from differences(one, other, anonymous, f"{path}/{index}")
         case str():
+            if "compilation failed" in ours and "compilation failed" in theirs:
+                return  # it quotes the expression, and marks a place in it
+            if "/shortages/" in path and ours == theirs:
+                return  # values that a kept selector reads are kept with it
             if ours != "<none>" and theirs not in new_text(anonymous, ours):
                 yield f"{path}: {ours!r} became {theirs!r}, not {anonymous.text(ours)!r}"
         case _:
@@ -94,15 +104,18 @@ def as_pod(manifest: Manifest) -> Manifest:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_story_stays_the_same(story: Story) -> None:
     cluster = objects_of(str(ROOT / story.cluster))
-    anonymous = Anonymous.of([*cluster, story.manifest])
+    config = story.configuration
+    anonymous = Anonymous.of([*cluster, story.manifest], config=config)
     new_cluster = [replaced(anonymous, item) for item in cluster]
     new_manifest = replaced(anonymous, story.manifest)
 
-    def explained(objects: Sequence[Manifest], manifest: Manifest) -> dict[str, Any]:
-        snapshot = kschedx.Snapshot.from_objects(objects)
-        return kschedx.explain(snapshot, as_pod(manifest), config=story.configuration).to_dict()
+    new_config = None if config is None else anonymous.configuration(config)
 
-    ours, theirs = explained(cluster, story.manifest), explained(new_cluster, new_manifest)
+    def explained(objects: Sequence[Manifest], manifest: Manifest, config: Any) -> dict[str, Any]:
+        snapshot = kschedx.Snapshot.from_objects(objects)
+        return kschedx.explain(snapshot, as_pod(manifest), config=config).to_dict()
+
+    ours, theirs = explained(cluster, story.manifest, config), explained(new_cluster, new_manifest, new_config)
     check(anonymous, ours, theirs)
     assert ours["kubernetesVersion"] == theirs["kubernetesVersion"]
     assert [note["id"] for note in ours["notes"]] == [note["id"] for note in theirs["notes"]]
@@ -113,25 +126,13 @@ def test_a_story_stays_the_same(story: Story) -> None:
 # --- recorded decisions
 
 
-def new_configuration(anonymous: Anonymous, value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: new_configuration(anonymous, item) for key, item in value.items()}
-        case list():
-            return [new_configuration(anonymous, item) for item in value]
-        case str():
-            return anonymous.text(value)
-        case _:
-            return value
-
-
 @pytest.mark.parametrize("case", cases()[::6], ids=lambda case: case.name)
 def test_a_recorded_decision_stays_the_same(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]
     config, gates = case.record["config"], case.record.get("featureGates")
-    anonymous = Anonymous.of(objects)
+    anonymous = Anonymous.of(objects, config=config, keep_selectors=True)
     new_objects = [replaced(anonymous, item) for item in objects]
-    new_config = new_configuration(anonymous, config)
+    new_config = None if config is None else anonymous.configuration(config)
 
     before, after = kschedx.Snapshot.from_objects(objects), kschedx.Snapshot.from_objects(new_objects)
     ours = kschedx.explain(before, name, config=config, feature_gates=gates).to_dict()

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import kschedx
+from kschedx.errors import InputError
 from kschedx.export.anonymous import anonymize
 from tests.builders import node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
@@ -22,8 +23,17 @@ OWN = 'device.attributes["gpu.acme.internal"]'
         (f"device.driver == 'gpu.acme.internal' && {OWN}.revision.isGreaterThan(semver('1.2.0'))", False),
         ('device.capacity["gpu.acme.internal"].memory.compareTo(quantity("40Gi")) >= 0', False),
         (f"cel.bind(own, {OWN}, own.slot == 3 && has(own.productName))", False),
+        (f"{OWN}.productName /* Falcon */ == 'Acme Falcon 9'".replace("/* Falcon */", "// Falcon\n"), False),
+        (f'{OWN}.productName == r\'Acme Falcon 9\' && {OWN}.productName != """Falcon"""', False),
+        (f"[{OWN}.productName].exists(falcon, falcon == 'Acme Falcon 9') && [3].sum() == {OWN}.slot", False),
+        (f"{OWN}.?productName.orValue('none') == 'Acme Falcon 9'", False),
         (f"{OWN}.productName.startsWith('Acme Fal')", True),
         (f"{OWN}.productName.matches('Falcon [0-9]$')", True),
+        (f"{OWN}.productName + '!' == 'Acme Falcon 9!'", True),
+        (f"size({OWN}.productName) == 13", True),
+        ("'Falcon'.size() == 6", True),
+        ("b'Falcon' == b'Falcon'", True),
+        ("isIP('10.6.5.4') && 'Falcon' == 'Falcon'", True),
     ],
 )
 def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> None:
@@ -37,7 +47,10 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
         device_class(),
         resource_slice("falcon-host", gpu, driver="gpu.acme.internal"),
     ]
-    new = anonymize(objects)
+    if stays:
+        with pytest.raises(InputError, match=r"no other texts can stand in for: ResourceClaim c: .*--keep-selectors"):
+            anonymize(objects)
+    new = anonymize(objects, keep_selectors=stays)
     pods = [item for item in new if item["kind"] == "Pod"]
     name = pods[0]["metadata"]["name"]  # type: ignore[index]
     assert kschedx.explain(kschedx.Snapshot.from_objects(new), f"default/{name}").outcome == "Scheduled"

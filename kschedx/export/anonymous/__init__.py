@@ -13,12 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kschedx.api.snapshot_header import SnapshotHeader
+from kschedx.errors import InputError
 from kschedx.export.anonymous.book import Book
 from kschedx.export.anonymous.changes import Json, version
 from kschedx.export.anonymous.collecting import Collected
+from kschedx.export.anonymous.configuration import change_configuration
 from kschedx.export.anonymous.fields import change_object
 from kschedx.export.anonymous.lines import Lines
 
+_SHOWN = 3
 SOURCE = "an anonymized cluster"
 """What such a cluster is called."""
 
@@ -31,21 +34,51 @@ class Anonymous:
         self._lines = Lines(self._book)
 
     @classmethod
-    def of(cls, objects: Iterable[Mapping[str, object]]) -> Anonymous:
-        """`objects` are manifests."""
+    def of(
+        cls,
+        objects: Iterable[Mapping[str, object]],
+        *,
+        config: Mapping[str, object] | None = None,
+        keep_selectors: bool = False,
+    ) -> Anonymous:
+        """`objects` are manifests, and `config` is the scheduler's configuration.
+
+        Raises `InputError` for a device selector that looks into a text, unless such ones are kept, with every word in
+        them wherever it is.
+        """
         collected = Collected()
         for item in objects:
             change_object(item, collected)
-        return cls(collected)
+        return cls._of(collected, config, keep_selectors=keep_selectors)
 
     @classmethod
-    def of_lines(cls, lines: Iterable[bytes]) -> Anonymous:
+    def of_lines(
+        cls, lines: Iterable[bytes], *, config: Mapping[str, object] | None = None, keep_selectors: bool = False
+    ) -> Anonymous:
         """`lines` are a JSON object each, as `slim.Slim` makes them: faster, since a pod template is read once."""
         collected = Collected()
         reading = Lines(collected)
         for line in lines:
             reading.changed(line)
+        return cls._of(collected, config, keep_selectors=keep_selectors)
+
+    @classmethod
+    def _of(cls, collected: Collected, config: Mapping[str, object] | None, *, keep_selectors: bool) -> Anonymous:
+        if config is not None:
+            change_configuration(config, collected)
+        if collected.looking and not keep_selectors:
+            found = "; ".join(f"{owner}: {why}" for owner, why in sorted(collected.looking.items())[:_SHOWN])
+            others = len(collected.looking) - _SHOWN
+            more = f"; and {others} more" if others > 0 else ""
+            raise InputError(
+                f"device selectors that no other texts can stand in for: {found}{more}",
+                hint="with --keep-selectors they are kept as they are, and every word in them stays readable",
+            )
         return cls(collected)
+
+    def configuration(self, config: Mapping[str, object]) -> Json:
+        """The scheduler's configuration for the anonymized cluster."""
+        return change_configuration(config, self._book)
 
     def replaced(self, item: Mapping[str, object]) -> Json | None:
         """One of the objects; None for one of a kind that scheduling does not read, which is left out."""
@@ -78,7 +111,7 @@ class Anonymous:
         return self._book.mapping()
 
 
-def anonymize(objects: Sequence[Mapping[str, object]]) -> list[Json]:
+def anonymize(objects: Sequence[Mapping[str, object]], *, keep_selectors: bool = False) -> list[Json]:
     """The objects, in their order, with everything replaced that could tell whose they are."""
-    anonymous = Anonymous.of(objects)
+    anonymous = Anonymous.of(objects, keep_selectors=keep_selectors)
     return [found for item in objects if (found := anonymous.replaced(item)) is not None]

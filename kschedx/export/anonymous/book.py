@@ -23,6 +23,10 @@ _CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
 _COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
 """`3`, `0/6`: in a message, a number is no name."""
 
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_ADDRESS = re.compile(rf"(?<![0-9A-Za-z]){_OCTET}([.-])(?:{_OCTET}\1){{2}}{_OCTET}(?![0-9A-Za-z]|[.-][0-9])", re.ASCII)
+"""Of IPv4, in a name: `10.6.5.4`, or `10-6-5-4` as in many a node's."""
+
 _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))
 """Addresses that are nobody's (RFC 2544, RFC 3849)."""
 
@@ -44,6 +48,8 @@ class Book:
         words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
         kept = words & (VOCABULARY | seen.ordinals | seen.kept)
         self._tokens = tokens(words - kept, kept)
+        inside = {_dotted(found) for text in (*names, *seen.messages) for found in _ADDRESS.finditer(text)}
+        self._ips = dict(_addresses(sorted(seen.ips | inside)))
         self._names = {text: self._by_words(text) for text in names}
         self._long = self._shortened(names)
         self._names |= self._long
@@ -51,11 +57,21 @@ class Book:
         for key, texts in seen.values.items():
             self._values |= {(key, text): self._names[text] for text in texts if (key, text) not in self._values}
         self._uids = {text: f"00000000-0000-4000-8000-{n:012x}" for n, text in enumerate(sorted(seen.uids), start=1)}
-        self._ips = dict(_addresses(sorted(seen.ips)))
         self._messages: dict[str, str] = {}
 
     def _by_words(self, text: str) -> str:
-        return WORD.sub(lambda found: self._tokens.get(found[0], found[0]), text)
+        """Word by word; an address, with dots or dashes, as a whole."""
+        parts: list[str] = []
+        end = 0
+        for found in _ADDRESS.finditer(text):
+            parts.append(WORD.sub(self._token, text[end : found.start()]))
+            dotted = _dotted(found)
+            parts.append(self._ips.get(dotted, dotted).replace(".", found[1]))
+            end = found.end()
+        return "".join((*parts, WORD.sub(self._token, text[end:])))
+
+    def _token(self, found: re.Match[str]) -> str:
+        return self._tokens.get(found[0], found[0])
 
     def _shortened(self, names: dict[str, int]) -> dict[str, str]:
         """Names that grew beyond what is allowed, as one word, behind the domain of a key."""
@@ -95,6 +111,12 @@ class Book:
     def keep(self, text: str) -> None:
         pass
 
+    def begin(self, owner: str) -> None:
+        pass
+
+    def look_into(self, why: str) -> None:
+        pass
+
     def is_kept(self, text: str) -> bool:
         return self._kept.issuperset(WORD.findall(text))
 
@@ -114,6 +136,10 @@ class Book:
         if _COUNT.fullmatch(chunk):
             return chunk
         return self._long.get(chunk) or self._ips.get(chunk) or self._by_words(chunk)
+
+
+def _dotted(address: re.Match[str]) -> str:
+    return address[0].replace("-", ".")
 
 
 def _names_in(message: str) -> Iterable[str]:

@@ -23,6 +23,9 @@ class Collected:
         self.uids: set[str] = set()
         self.ips: set[str] = set()
         self.messages: set[str] = set()
+        self.looking: dict[str, str] = {}
+        """Object to how it looks into texts."""
+        self._owner = ""
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
         known = self.names.get(text)
@@ -45,6 +48,12 @@ class Collected:
 
     def is_kept(self, text: str) -> bool:
         return False
+
+    def begin(self, owner: str) -> None:
+        self._owner = owner
+
+    def look_into(self, why: str) -> None:
+        self.looking.setdefault(self._owner, why)
 
     def uid(self, text: str) -> str:
         self.uids.add(text)

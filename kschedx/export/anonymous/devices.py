@@ -1,13 +1,9 @@
-"""Devices: their attributes, and the CEL expressions that read these.
+"""Attributes of devices.
 
-Both are replaced word by word, so that an expression that compares still holds for the same devices. One that looks
-into a text, for its beginning or with a pattern, is kept as it is, with every word in it and the attributes that it
-reads.
+They are replaced as names are, but for those that a selector looks into, where it is kept as it is (`selectors`).
 """
 
 from __future__ import annotations
-
-import re
 
 from kschedx.export.anonymous.changes import (
     ANY_LENGTH,
@@ -22,38 +18,6 @@ from kschedx.export.anonymous.changes import (
     number,
     text,
 )
-
-_PART = re.compile(
-    r"""[rbRB]{0,2}(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|[A-Za-z_][A-Za-z0-9_]*|\s+|.""", re.DOTALL
-)
-_LITERAL = re.compile(r"""["'][^"'\\\n]*["']""")
-_LOOKS_INTO_TEXT = re.compile(
-    r"\b(?:startsWith|endsWith|contains|matches|find|findAll|substring|split|replace|indexOf|lastIndexOf|charAt|size|join"
-    r"|lowerAscii|upperAscii|trim|reverse|format|quote|string|int|double|bytes)\s*\(|\\"
-)
-_OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
-"""Functions whose text is no name."""
-
-
-def expression(written: str, names: Names) -> str:
-    """A device selector."""
-    if _LOOKS_INTO_TEXT.search(written):
-        names.keep(written)
-        return written
-    parts: list[str] = []
-    function = ""
-    for part in _PART.findall(written):
-        if _LITERAL.fullmatch(part):
-            inside = part[1:-1]
-            parts.append(part if function in _OF_AMOUNTS or not inside else part[0] + names.name(inside) + part[-1])
-        elif part[0].isalpha() or part[0] == "_":
-            parts.append(names.name(part))
-        else:
-            parts.append(part)
-        if not part.isspace() and part != "(":
-            function = part
-    return "".join(parts)
-
 
 _VALUES: dict[str, Change] = {
     "int": number,

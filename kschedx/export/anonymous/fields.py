@@ -15,6 +15,7 @@ from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
 from kschedx.export.anonymous import devices as device_texts
+from kschedx.export.anonymous import selectors as device_selectors
 from kschedx.export.anonymous.changes import Change, Json, Names, Record
 from kschedx.snapshot import events
 
@@ -46,7 +47,7 @@ BY_FIELD: Mapping[str, Change] = {
     "extended_resource_name": changes.text(changes.resource),
     "kubelet_version": changes.text(changes.version),
     "attributes": device_texts.attributes,
-    "expression": changes.text(device_texts.expression),
+    "expression": changes.text(device_selectors.expression),
     "match_attribute": _key,
     "distinct_attribute": _key,
     "capacity_key": _key,
@@ -208,6 +209,8 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
     is_known = known is not None or (kind == events.KIND and _is_read(item, group))
     if not is_known or not _API_VERSION.fullmatch(version):
         return None
+    metadata = item.get("metadata")
+    names.begin(f"{kind} {metadata.get('name', '')}" if isinstance(metadata, Mapping) else kind)
     changed = RECORDS[key](item, names)
     return None if changed is None else {"apiVersion": written, "kind": kind, **changed}
 

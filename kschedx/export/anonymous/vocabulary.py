@@ -26,6 +26,10 @@ batch.kubernetes.io/controller-uid
 k8s.io
 """
 
+_GATES = """
+kueue.x-k8s.io scheduling.volcano.sh karpenter.sh jobset.x-k8s.io
+"""
+
 _TAINTS = """
 node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable
 node.kubernetes.io/memory-pressure node.kubernetes.io/disk-pressure node.kubernetes.io/pid-pressure
@@ -111,7 +115,11 @@ waiting for scheduling gates. could not find ResourceClaim. ResourceClaim not cr
 request device class does not exist; unknown unsupported request type. resourceclaim not available on the node. cannot
 schedule extended resource claim, cannot fit resource. invalid resource pools were encountered. selector CEL runtime
 compile error: no such key; compilation failed: ERROR input undeclared reference to in container found no matching
-overload for applied attribute unsupported value. division by zero, integer overflow. cannot add device because a
+overload for applied attribute unsupported value. division by zero, integer overflow. operation cancelled: actual cost
+limit exceeded. program instantiation failed.
+type conversion error from to. must evaluate to bool or the unknown type, not. undefined field. expected type but found.
+index out of bounds. invalid matches argument. CEL result of type could not be converted. attribute. cannot add device
+because a
 claim constraint would not be satisfied. number of requested devices exceeds the claim limit. asks for all devices but
 resource pool is currently being updated. deallocation deletion of ResourceClaim completed, unreserved for PodGroup.
 preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No preemption
@@ -138,7 +146,9 @@ in backoff after failed scale-up not ready for scale-up exceeded quota cluster-w
 
 VOCABULARY: frozenset[str] = frozenset(
     WORD.findall(
-        " ".join((_LABELS, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _DEVICES, _KINDS, _MESSAGES, _AUTOSCALER))
+        " ".join(
+            (_LABELS, _GATES, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _DEVICES, _KINDS, _MESSAGES, _AUTOSCALER)
+        )
     )
 ) | frozenset("0123456789")
 """Numbers of one digit tell nothing, and a StatefulSet's first pod is number 0."""
