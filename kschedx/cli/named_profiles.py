@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kschedx.errors import ConfigError, InputError, Place, nearest
-from kschedx.sources.configurations import find_configuration, read_configuration, zero_weights
+from kschedx.errors import ConfigError, InputError, nearest
+from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
 
 DEFAULT = "default"
 """The default profile of whichever release is emulated."""
@@ -91,12 +91,12 @@ def version_of(name: str) -> str | None:
 
 @contextmanager
 def placed(name: str) -> Iterator[None]:
-    """Errors about a field of the configuration get the name of its file."""
+    """Errors about a field of the configuration get its file and line."""
     try:
         yield
     except ConfigError as error:
         path = find(name)
-        raise (error.at(Place(source=str(path))) if path is not None and error.place.field else error) from None
+        raise (placed_error(error, str(path)) if path is not None and error.place.field else error) from None
 
 
 def _purpose(path: Path) -> str:

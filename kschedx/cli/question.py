@@ -382,14 +382,17 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Errors about a field of the configuration get the name of its file."""
-        from kschedx.errors import ConfigError, Place
+        """Errors about a field of the configuration get its file and line."""
+        from kschedx.cli import named_profiles
+        from kschedx.errors import ConfigError
 
         try:
             yield
         except ConfigError as error:
-            is_ours = error.place.field and not error.place.object
-            raise (error.at(Place(source=self.config or "")) if is_ours else error) from None
+            if error.place.object or not error.place.field or self.config is None:
+                raise
+            with named_profiles.placed(self.config):
+                raise
 
 
 def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
 from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError
 from kschedx.sources import yaml_text
+from kschedx.sources.field_lines import line_of
+from kschedx.sources.files import STDIN
 from kschedx.sources.text import load_documents
 
 KIND = "KubeSchedulerConfiguration"
@@ -34,7 +37,7 @@ def read_configuration(path: str) -> dict[str, object]:
     # kube-scheduler takes an explicit 0 for 1 without a word, which is hardly what the author means
     hint = "leave it out for 1; to take a plugin's score out, disable it"
     wrong = [
-        ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint).at(found.place)
+        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), found.place)
         for field in zero_weights(found.document)
     ]
     if wrong:
@@ -60,6 +63,24 @@ def find_configuration(path: str) -> Written:
         hint = "give the one that is meant in a file of its own"
         raise ConfigError(f"expected one {KIND}, found {len(found)}: {where}", place=Place(source=path), hint=hint)
     return found[0]
+
+
+def placed_error(error: ConfigError, path: str) -> ConfigError:
+    """An error about fields of the file's configuration, each with its line where that can be found."""
+    place = Place(source=path)
+    if path != STDIN:
+        with suppress(InputError):  # it was read before, and may be gone since
+            place = find_configuration(path).place
+    if isinstance(error, SeveralConfigError):
+        return SeveralConfigError([_with_line(one, place) for one in error.errors])
+    return _with_line(error, place)
+
+
+def _with_line(error: ConfigError, place: Place) -> ConfigError:
+    if not error.place.field:
+        return error
+    line = None if place.object else line_of(error.place.field, place)
+    return error.at(Place(line=line)).at(place)
 
 
 def zero_weights(document: Json) -> Iterator[str]:

@@ -128,7 +128,7 @@ CONFIGURATION = [
     ),
     Bad(
         "an unknown plugin",
-        ("config.yaml: profiles[0].plugins.score.enabled[0].name", 'did you mean "NodeResourcesFit"?'),
+        ("config.yaml:10: profiles[0].plugins.score.enabled[0].name", 'did you mean "NodeResourcesFit"?'),
         config=(configuration({"plugins": {"score": {"enabled": [{"name": "NodeResourceFit"}]}}}),),
     ),
     Bad(
@@ -138,7 +138,7 @@ CONFIGURATION = [
     ),
     Bad(
         "arguments out of range",
-        ("config.yaml: profiles[0].pluginConfig[0].args.hardPodAffinityWeight", "101"),
+        ("config.yaml:10: profiles[0].pluginConfig[0].args.hardPodAffinityWeight", "101"),
         config=(
             configuration({"pluginConfig": [{"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 101}}]}),
         ),
@@ -146,7 +146,7 @@ CONFIGURATION = [
     Bad("a configuration that is none", ("config.yaml", "KubeSchedulerConfiguration", "Node"), config=(NODE,)),
     Bad(
         "an old configuration",
-        ("config.yaml: apiVersion", "v1"),
+        ("config.yaml:2: apiVersion", "v1"),
         config=(configuration() | {"apiVersion": "x/v1beta3"},),
     ),
     Bad("an unknown release", ('"1.2"', "1.36"), ("why", "pod.yaml", "-s", "cluster.yaml", "--kube-version", "1.2")),
