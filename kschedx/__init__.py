@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
     from kschedx.autoscaler.flags import FlagValue
     from kschedx.autoscaler.run import Autoscaling
+    from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "__version__", "autoscale", "explain", "load", "simulate"]
+__all__ = ["Snapshot", "__version__", "autoscale", "explain", "fit", "load", "simulate"]
 
 
 def __getattr__(name: str) -> object:
@@ -156,6 +157,29 @@ def _snapshot(given: object) -> Snapshot:
         message = f"expected a snapshot, found {'None' if given is None else f'a {type(given).__name__}'}"
         raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects make one")
     return given
+
+
+def fit(
+    snapshot: Snapshot,
+    pod: str | Mapping[str, object],
+    *,
+    replicas: int | None = None,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Fit:
+    """How many more pods like this one fit, one after the other, or whether `replicas` more do. Nobody is evicted.
+
+    `pod` is `namespace/name` of a pod in the snapshot, or a manifest. `config`, `kube_version` and `feature_gates` as
+    in `explain`.
+    """
+    from kschedx.answer.subject import admitted, stored
+    from kschedx.explain.setup import Setup
+    from kschedx.simulate.fit import fit as fitted
+
+    setup = Setup.for_cluster(snapshot, config=config, kube_version=kube_version, feature_gates=feature_gates)
+    subject = stored(snapshot, pod) if isinstance(pod, str) else admitted(snapshot, pod, setup)
+    return fitted(subject.snapshot, setup, subject.pod, wanted=replicas)
 
 
 def autoscale(

@@ -18,6 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
     from kschedx.explain.story import Story
+    from kschedx.simulate.drain import Drained
     from kschedx.snapshot.snapshot import Snapshot
 
 UPDATE = "--kschedx-update"
@@ -112,6 +113,23 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
         return Placement(found, folder, updating=updating)
 
     return explain
+
+
+@pytest.fixture
+def drained() -> Callable[..., Drained]:
+    """`drained(snapshot, node, force=False, delete_emptydir_data=False)`: what `kubectl drain` would come to."""
+
+    def drain(
+        snapshot: Snapshot, node: str, *, force: bool = False, delete_emptydir_data: bool = False, **options: Any
+    ) -> Drained:
+        from kschedx.explain.setup import Setup
+        from kschedx.simulate.simulation import Options, drain_in_turn
+
+        setup = Setup.for_cluster(snapshot, **options)
+        flags = Options(force=force, delete_emptydir_data=delete_emptydir_data)
+        return drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True).drained[0]
+
+    return drain
 
 
 def _pod(pod: str | Mapping[str, object]) -> str | Mapping[str, object]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+import kschedx
 from kschedx.explain.setup import Setup
+from kschedx.simulate.drain import Drained, Fate
 from kschedx.simulate.fit import Fit, fit
 from kschedx.snapshot.snapshot import Snapshot
-from tests.simulate.clusters import deployment, nodes, shop
+from tests.simulate.clusters import budget, deployment, nodes, shop
 
 
 def fitted(name: str, wanted: int | None = None) -> Fit:
@@ -41,3 +45,16 @@ def test_more_nodes_do_not_help_who_fits_on_none() -> None:
     snapshot = Snapshot.from_objects(objects)
     found = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=2)
     assert (found.count, found.missing) == (0, ())
+
+
+def test_the_library_asks_it_too() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    assert kschedx.fit(snapshot, "shop/web-0", replicas=17).is_enough
+    assert not kschedx.fit(snapshot, "shop/web-0", replicas=18).is_enough
+
+
+def test_a_team_keeps_under_test_what_can_be_drained(drained: Callable[..., Drained]) -> None:
+    snapshot = Snapshot.from_objects(shop())
+    assert drained(snapshot, "node-1").is_done
+    stuck = Snapshot.from_objects([*shop()[:-1], budget("web", 0)])
+    assert [one.budget for one in drained(stuck, "node-1").of(Fate.BUDGET)] == ["shop/web"]
