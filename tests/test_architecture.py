@@ -193,6 +193,47 @@ def test_the_order_has_no_cycle() -> None:
         placed |= ready
 
 
+# Imports inside of functions, or for annotations alone, that point back to where they are called from: a method that is
+# a short way to what is built on its class, and a command that runs others.
+BACK = {
+    ("kschedx.snapshot.snapshot", "kschedx.snapshot.build"),  # Snapshot.from_objects
+    ("kschedx.simulate.simulation", "kschedx.simulate.document"),  # Simulation.to_dict
+    ("kschedx.sources.batch", "kschedx.sources.json_stream"),  # the line of an object, when it is asked for
+    ("kschedx.framework.interface", "kschedx.framework.extenders"),  # what a Handle has
+    ("kschedx.cli.captured", "kschedx.cli.app"),  # mcp and fleet run command lines
+}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def edges() -> dict[str, set[str]]:
+    """Module to the modules that it imports, wherever the import stands."""
+    modules = {module_of(path) for path in FILES}
+    found: dict[str, set[str]] = {}
+    for path, imports in IMPORTS.items():
+        named = {one.module for one in imports} | {one.module.rpartition(".")[0] for one in imports}
+        found[module_of(path)] = (named & modules) - {module_of(path)}
+    return found
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = edges()
+    assert all(target in graph[source] for source, target in BACK), "an import that points back is gone: take it off"
+    waiting = {
+        source: {target for target in targets if (source, target) not in BACK} for source, targets in graph.items()
+    }
+    # a package is what its modules are imported through, so the package of a module is no import of its own
+    waiting = {
+        source: {target for target in targets if not source.startswith(f"{target}.")}
+        for source, targets in waiting.items()
+    }
+    while ready := {source for source, targets in waiting.items() if not targets & waiting.keys()}:
+        waiting = {source: targets for source, targets in waiting.items() if source not in ready}
+    assert not waiting, f"in a circle, or importing what is in one: {sorted(waiting)}"
+
+
 def test_imports_point_one_way() -> None:
     wrong = (
         found
