@@ -198,7 +198,6 @@ def test_the_order_has_no_cycle() -> None:
 BACK = {
     ("kschedx.snapshot.snapshot", "kschedx.snapshot.build"),  # Snapshot.from_objects
     ("kschedx.simulate.simulation", "kschedx.simulate.document"),  # Simulation.to_dict
-    ("kschedx.sources.batch", "kschedx.sources.json_stream"),  # the line of an object, when it is asked for
     ("kschedx.framework.interface", "kschedx.framework.extenders"),  # what a Handle has
     ("kschedx.cli.captured", "kschedx.cli.app"),  # mcp and fleet run command lines
 }

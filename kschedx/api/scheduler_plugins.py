@@ -10,6 +10,10 @@ from kschedx.api.types import ObjectMeta, ResourceList
 GROUP = "scheduling.x-k8s.io"
 POD_GROUP_LABEL = f"{GROUP}/pod-group"
 
+MINIMUM_PREEMPTABLE_PRIORITY = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority"
+TOLERATION_SECONDS = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds"
+"""Annotations of a PriorityClass."""
+
 
 class GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     min_member: Int32 = 0

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from kschedx.api import devices, optional_admission, storage, types
+from kschedx.api import devices, optional_admission, scheduler_plugins, storage, types
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -31,6 +31,8 @@ ANNOTATIONS = frozenset({
     storage.MIGRATED_PLUGINS,
     *storage.DEFAULT_CLASS,
     *optional_admission.PLUGIN_OF_ANNOTATION,
+    scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
+    scheduler_plugins.TOLERATION_SECONDS,
 })  # fmt: skip
 """The annotations that count; any other may hold anything."""
 

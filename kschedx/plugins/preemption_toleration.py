@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from kschedx.api.scheduler_plugins import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
 from kschedx.api.types import Pod, PriorityClass
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
@@ -17,10 +18,6 @@ from kschedx.plugins.default_preemption import DefaultPreemption
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
-
-PREFIX = "preemption-toleration.scheduling.x-k8s.io/"
-MINIMUM_PRIORITY = f"{PREFIX}minimum-preemptable-priority"
-SECONDS = f"{PREFIX}toleration-seconds"
 
 
 class PreemptionToleration(DefaultPreemption):
@@ -72,8 +69,8 @@ class PreemptionToleration(DefaultPreemption):
 
 def _policy(found: PriorityClass) -> tuple[int, int] | None:
     """The lowest priority that may preempt, and the seconds before; None where an annotation is no number."""
-    minimum = found.metadata.annotations.get(MINIMUM_PRIORITY, str(found.value + 1))
-    seconds = found.metadata.annotations.get(SECONDS, "0")
+    minimum = found.metadata.annotations.get(MINIMUM_PREEMPTABLE_PRIORITY, str(found.value + 1))
+    seconds = found.metadata.annotations.get(TOLERATION_SECONDS, "0")
     if not all(re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) for text in (minimum, seconds)):
         return None
     return int(minimum), int(seconds)

@@ -12,6 +12,7 @@ from msgspec import Struct, inspect
 
 from kschedx.api import devices, optional_admission, selectors, storage, types
 from kschedx.api.kinds import KINDS, kind_of
+from kschedx.api.scheduler_plugins import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
 from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
 from kschedx.export.anonymous import devices as device_texts
@@ -34,6 +35,7 @@ _uid = changes.text(lambda text, names: names.uid(text))
 _ip = changes.text(lambda text, names: names.ip(text))
 _message = changes.text(lambda text, names: names.message(text))
 _image = changes.name(changes.ANY_LENGTH)
+_number = changes.text(lambda text, _: text if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else "")
 _dns_label = changes.name(changes.DNS_LABEL)
 
 BY_FIELD: Mapping[str, Change] = {
@@ -169,6 +171,7 @@ ANNOTATIONS: Mapping[str, Change] = {
     optional_admission.NODE_SELECTOR: changes.text(changes.label_pairs),
     optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
     optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
+    **dict.fromkeys((MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS), _number),
 }
 """The annotations that are read; no other is kept."""
 

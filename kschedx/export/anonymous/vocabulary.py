@@ -23,6 +23,7 @@ app.kubernetes.io/version app.kubernetes.io/managed-by app k8s-app
 pod-template-hash controller-revision-hash pod-template-generation statefulset.kubernetes.io/pod-name
 apps.kubernetes.io/pod-index batch.kubernetes.io/job-name batch.kubernetes.io/job-completion-index
 batch.kubernetes.io/controller-uid
+scheduling.x-k8s.io/pod-group
 k8s.io
 """
 
