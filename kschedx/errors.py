@@ -83,6 +83,10 @@ class SeveralConfigError(ConfigError):
         return self.message
 
 
+class NotAdmittedError(InputError):
+    """An object that the API server would refuse for what the cluster holds, in its words: exit code 1."""
+
+
 class UndecidableError(KschedxError):
     """kschedx cannot decide without guessing: exit code 3. The message says what it would need."""
 

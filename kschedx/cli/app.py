@@ -34,7 +34,7 @@ from kschedx.cli import (
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
 from kschedx.cli.streams import OutputError
-from kschedx.errors import InputError, KschedxError, SeveralConfigError, UndecidableError
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 
 app = typer.Typer(
     name="kschedx",
@@ -117,6 +117,8 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         raise
     except UndecidableError as error:
         return _fail(str(error), ExitCode.UNDECIDED)
+    except NotAdmittedError as error:
+        return _fail(str(error), ExitCode.UNSCHEDULABLE)
     except SeveralConfigError as error:
         return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
     except InputError as error:

@@ -23,6 +23,7 @@ from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
 from kschedx.api.types import Pod
 from kschedx.api.validation import ValidationOptions
+from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import Note
 from kschedx.releases.release import Release
@@ -48,7 +49,19 @@ def admitted_pod(
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
     require_for_admission(snapshot, pod, plugins)
+    _require_namespace(snapshot, pod.metadata.namespace)
     return admit(pod, _context(snapshot, release, plugins))
+
+
+def _require_namespace(snapshot: Snapshot, namespace: str) -> None:
+    """Raise `NotAdmittedError` for one that is known not to be there (NamespaceLifecycle)."""
+    source = snapshot.source
+    if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in snapshot.pods.namespaces.values:
+        return
+    are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
+    if source.is_complete("Namespace", namespace) or are_dumped:
+        hint = nearest(namespace, snapshot.namespaces)
+        raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=hint)
 
 
 def _context(snapshot: Snapshot, release: Release, plugins: Sequence[str]) -> AdmissionContext:

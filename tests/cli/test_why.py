@@ -220,3 +220,11 @@ def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -
     assert note["text"] == "1 pod runs on nodes that are not there and counts nowhere: node-99"
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "--refuse-orphans").err
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, lost)).err
+
+
+def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -> None:
+    stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "store"}}
+    ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, stored, space))
+    assert (ran.code, ran.out) == (1, "")
+    assert 'namespaces "shop" not found' in ran.err

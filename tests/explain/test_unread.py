@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.answer.run import explain_pod
-from kschedx.errors import UndecidableError
+from kschedx.errors import NotAdmittedError, UndecidableError
 from kschedx.framework.cycle import Outcome
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
@@ -102,3 +102,29 @@ def test_a_manifest_that_names_a_class(spec: Manifest, leaves: str) -> None:
     manifest["spec"] = {"containers": [{"name": "c", "image": "x"}], **spec}
     with pytest.raises(UndecidableError, match=f"pod default/me: {leaves}.* the dump holds no .*kubectl get"):
         explain_pod(dump(NODES), manifest)
+
+
+def namespace(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "is_dump", "is_refused"),
+    [
+        ([namespace("shop")], True, True),
+        ([namespace("shop"), namespace("shpo")], True, False),
+        ([namespace("shop"), pod("other", namespace="shpo")], True, False),
+        ([], True, False),
+        ([namespace("shop")], False, False),
+    ],
+)
+def test_a_namespace_that_does_not_exist(objects: list[Manifest], is_dump: bool, is_refused: bool) -> None:
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me", "namespace": "shpo"}}
+    manifest["spec"] = {"containers": [{"name": "c", "image": "x"}]}
+    snapshot = dump([*NODES, *objects], is_dump=is_dump)
+    if not is_refused:
+        assert explain_pod(snapshot, manifest).outcome is Outcome.SCHEDULED
+        return
+    with pytest.raises(NotAdmittedError) as caught:
+        explain_pod(snapshot, manifest)
+    assert str(caught.value) == 'Pod shpo/me: namespaces "shpo" not found (did you mean "shop"?)'
