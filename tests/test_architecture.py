@@ -28,6 +28,7 @@ CORE = {
     "plugins",
     "explain",
     "fixes",
+    "holding",
     "words",
     "answer",
     "simulate",
@@ -51,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
     "words": {"api", "findings", "explain", "fixes"},
+    "holding": {"api", "snapshot", "framework"},
     "answer": {
         "api",
         "findings",
@@ -59,6 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "plugins",
         "explain",
         "fixes",
+        "holding",
         "autoscaler",
         "words",
         "releases",
@@ -86,6 +89,7 @@ ONLY_IN = {
     "textual": {"cli"},
     "rich": {"cli", "render"},
     "numpy": {
+        "holding",
         "snapshot",
         "framework",
         "plugin",

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kschedx.answer.document import document
 from kschedx.answer.fix import Fix
+from kschedx.answer.holding_document import holding_document
 from kschedx.autoscaler.cluster import Autoscaler, PodScaling
 from kschedx.autoscaler.pod_document import scaling_document
 from kschedx.explain.notes import Note, notes
@@ -15,6 +16,7 @@ from kschedx.fixes import Certainty, find_fixes, why_no_fix
 from kschedx.fixes.owners import owner_of_template
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.holding import Holding, find_holding
 from kschedx.render.words.fixes import no_fix
 
 
@@ -69,6 +71,11 @@ class Explanation(Struct, frozen=True, dict=True):
         return "" if found is None else no_fix(found)
 
     @cached_property
+    def holding(self) -> Holding:
+        """Who holds the pod before kube-scheduler sees it, or takes it in its place."""
+        return find_holding(self.scheduler, self.cycle)
+
+    @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         return (*self.admission, *notes(self.cycle))
@@ -80,4 +87,6 @@ class Explanation(Struct, frozen=True, dict=True):
         made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
         if self.autoscaler is not None and self.scaling is not None:
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling)
+        if self.holding:
+            made["holding"] = holding_document(self.holding)
         return made

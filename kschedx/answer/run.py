@@ -20,6 +20,8 @@ from kschedx.explain.notes import Note
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.unheard import Kind, Stake, Unheard
+from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | None = None) 
     `autoscaling` is what a user says about the cluster's autoscaler. Raises `UndecidableError` where it could have
     ended otherwise with a kind that may not be listed.
     """
+    if is_of_another(subject, setup):
+        return _of_another(subject, setup)
     profile = setup.profile_of(subject.pod)
     notes = (*subject.notes, *amount_notes(subject.pod))
     if subject.first is not None:
@@ -91,3 +95,27 @@ def _autoscaler(cycle: Cycle, snapshot: Snapshot, options: Options) -> tuple[Aut
     except InputError as error:
         text = f"what cluster-autoscaler would do is not known: {error}"
         return None, (Note(id="autoscaler-unreadable", text=text),)
+
+
+def is_of_another(subject: Subject, setup: Setup) -> bool:
+    """The pod is a known scheduler's, which is no profile here; a profile that is named answers all the same."""
+    name = subject.pod.spec.scheduler_name
+    return setup.forced_profile is None and name not in setup.scheduler_names and name in SCHEDULERS
+
+
+def _of_another(subject: Subject, setup: Setup) -> Explanation:
+    """Nothing of kube-scheduler's: it never sees the pod."""
+    scheduler = setup.scheduler_on(subject.snapshot)
+    pod, name = subject.pod, subject.pod.spec.scheduler_name
+    decides = Unheard(kind=Kind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
+    first = setup.profiles[0]
+    cycle = Cycle(
+        pod=pod,
+        snapshot=scheduler.snapshot,
+        profile=replace(first, scheduler_name=name, points=dict.fromkeys(first.points, ()), weights={}, args={}),
+        release=setup.release,
+        all_nodes=scheduler.nodes,
+        outcome=Outcome.UNDECIDED,
+        unheard=(decides,),
+    )
+    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))

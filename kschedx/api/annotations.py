@@ -1,4 +1,4 @@
-"""The annotations of pods that autoscalers read; a snapshot keeps no other."""
+"""The annotations of pods that autoscalers and other schedulers read; a snapshot keeps no other."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ SAFE_TO_EVICT_LOCAL_VOLUMES = f"{AUTOSCALER}safe-to-evict-local-volumes"
 KARPENTER = "karpenter.sh/"
 DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
 
-ANNOTATION_MARKS = (AUTOSCALER.encode(), MIRROR.encode(), KARPENTER.encode())
+GROUP_NAMES = ("scheduling.k8s.io/group-name", "volcano.sh/group-name", "pod-group-name")
+"""What Volcano and KAI call a pod's group, the one that counts first."""
+
+ANNOTATION_MARKS = (
+    *(AUTOSCALER.encode(), MIRROR.encode(), KARPENTER.encode()),
+    *(name.encode() for name in GROUP_NAMES),
+)
 """Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
 
 
 def is_read(key: str) -> bool:
-    return key == MIRROR or key.startswith((AUTOSCALER, KARPENTER))
+    return key == MIRROR or key in GROUP_NAMES or key.startswith((AUTOSCALER, KARPENTER))

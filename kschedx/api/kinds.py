@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.api import devices, scheduler_plugins, storage, types
+from kschedx.api import devices, kueue, other_schedulers, scheduler_plugins, storage, types
 from kschedx.errors import InputError, Place, nearest
 
 
@@ -41,6 +41,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     """Of the longest lists, which are asked for first, so that they are not what everything waits for in the end."""
     is_optional: bool = False
     """An API server may not serve it: its release does not, or nobody has installed it."""
+    addon: str = ""
+    """What brings it, where that is not Kubernetes: it is told of only where a pod has to do with it."""
     only: tuple[str, ...] = ()
     """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
 
@@ -74,6 +76,8 @@ _FORMER = ("extensions",)
 _VOLUMES = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions")
 _SPREADING = ("PodTopologySpread",)
 _CLAIMED = ("DynamicResources",)
+
+_OF_KUEUE = ("v1beta2", "v1beta1", "v1")
 
 _ROWS = (
     Kind(
@@ -207,6 +211,39 @@ _ROWS = (
         name="ElasticQuota", plural="elasticquotas", group=scheduler_plugins.GROUP, versions=("v1alpha1",),
         is_optional=True, record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
         leaves="what namespaces are promised and may use at most",
+    ),
+    Kind(
+        name="Workload", plural="workloads", group=kueue.GROUP, versions=_OF_KUEUE, is_optional=True,
+        record=kueue.Workload, addon="Kueue", leaves="what Kueue's Workload of a pod waits for",
+    ),
+    Kind(
+        name="LocalQueue", plural="localqueues", group=kueue.GROUP, versions=_OF_KUEUE, is_optional=True,
+        record=kueue.LocalQueue, addon="Kueue", leaves="which of Kueue's queues a namespace's queue leads to",
+    ),
+    Kind(
+        name="ClusterQueue", plural="clusterqueues", group=kueue.GROUP, versions=_OF_KUEUE, is_namespaced=False,
+        is_optional=True, record=kueue.ClusterQueue, addon="Kueue", leaves="the quota of Kueue's queues",
+    ),
+    Kind(
+        name="Cohort", plural="cohorts", group=kueue.GROUP, versions=(*_OF_KUEUE, "v1alpha1"), is_namespaced=False,
+        is_optional=True, record=kueue.Cohort, addon="Kueue", leaves="what Kueue's queues may borrow",
+    ),
+    Kind(
+        name="ResourceFlavor", plural="resourceflavors", group=kueue.GROUP, versions=_OF_KUEUE, is_namespaced=False,
+        is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="on which nodes Kueue's quota is",
+    ),
+    Kind(
+        name="PodGroup", plural="podgroups", group="scheduling.volcano.sh", versions=("v1beta1",), is_optional=True,
+        record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="how Volcano's group of a pod stands",
+    ),
+    Kind(
+        name="Queue", plural="queues", group="scheduling.volcano.sh", versions=("v1beta1",), is_namespaced=False,
+        is_optional=True, record=other_schedulers.VolcanoQueue, addon="Volcano",
+        leaves="how Volcano's queue of a pod stands",
+    ),
+    Kind(
+        name="PodGroup", plural="podgroups", group="scheduling.run.ai", versions=("v2alpha2",), is_optional=True,
+        record=other_schedulers.KaiPodGroup, addon="KAI", leaves="how KAI's group of a pod stands",
     ),
 )  # fmt: skip
 

@@ -29,7 +29,8 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
     if contents.only_namespaces:
         told |= {key for key, kind in KINDS.items() if kind.is_namespaced}
     for kind in KINDS:
-        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and bool(KINDS[kind].leaves)
+        row = KINDS[kind]
+        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and bool(row.leaves) and not row.addon
         is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
         if kind not in told and (is_forbidden or is_in_every_cluster):
             told.add(kind)
@@ -38,7 +39,11 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
         if found.kind not in told:
             told.add(found.kind)
             yield found
-    none = [kind for kind in KINDS if kind not in told and KINDS[kind].leaves and not contents.objects[kind]]
+    none = [
+        key
+        for key, kind in KINDS.items()
+        if key not in told and kind.leaves and not kind.addon and not contents.objects[key]
+    ]
     lacked: set[str] = set()
     for dump in contents.dumps:
         yield from _lacking(dump, none)

@@ -35,6 +35,8 @@ class Kind(StrEnum):
     EXTENDER = "extender"
     OBJECTS = "kind"
     """Of a kind that a dump lacks."""
+    SCHEDULER = "scheduler"
+    """The pod is another scheduler's."""
 
 
 class Unheard(Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ class Unheard(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The plugin's name, the extender's URL, the kind's key."""
+    """The plugin's name, the extender's URL, the kind's key, the pod's schedulerName."""
     where: tuple[str, ...]
     """The extension points or verbs at which it has a say, as the configuration spells them; the plugins that read
     a kind."""

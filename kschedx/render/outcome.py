@@ -10,6 +10,8 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.unheard import Kind, Stake, open_stake
+from kschedx.holding import Holding
+from kschedx.render.holding import held_by
 from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.scores import decision
 from kschedx.render.unheard import could_prefer, could_reject, how_to_complete, not_in_the_dump
@@ -18,12 +20,16 @@ from kschedx.render.units import count, listed
 SHOWN = 4
 
 
-def outcome_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> list[Text]:
+def outcome_block(
+    diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
+) -> list[Text]:
     """The answer, then the event's text."""
-    return [*headline_block(diagnosis, ranking, width), *message_block(diagnosis, width)]
+    return [*headline_block(diagnosis, ranking, width, holding), *message_block(diagnosis, width)]
 
 
-def headline_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) -> list[Text]:
+def headline_block(
+    diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
+) -> list[Text]:
     """The answer."""
     cycle = diagnosis.cycle
     mark, style = ("✓ ", GOOD) if cycle.outcome is Outcome.SCHEDULED else ("✗ ", BAD)
@@ -31,7 +37,7 @@ def headline_block(diagnosis: Diagnosis, ranking: Ranking | None, width: int) ->
         mark, style = "‖ ", OPEN
     if cycle.outcome is Outcome.UNDECIDED:
         mark, style = "? ", OPEN
-    lines = paragraph(sentence(diagnosis, ranking), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+    lines = paragraph(sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE:
@@ -49,10 +55,16 @@ def message_block(diagnosis: Diagnosis, width: int) -> list[Text]:
     return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
 
 
-def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:
     """`shop/web-0 cannot be scheduled: 0 of 5 nodes fit`."""
     cycle = diagnosis.cycle
     key = cycle.pod.key
+    taken = cycle.outcome is Outcome.GATED or any(one.kind is Kind.SCHEDULER for one in cycle.unheard)
+    if holding is not None and taken and (told := held_by(holding, key)):
+        is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
+        return f"{told}; without that {_then(diagnosis, ranking)}" if is_open else told
+    if holding is not None and holding.scheduler is not None:
+        key = f"in kube-scheduler's view, which nobody asks for ({holding.scheduler.title} decides), {key}"
     match cycle.outcome:
         case Outcome.SCHEDULED:
             return f"{key} {_goes(cycle, ranking)}"
@@ -62,10 +74,10 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
             noun = "gate" if len(gates) == 1 else "gates"
             held = f"held back by scheduling {noun} {listed(gates, SHOWN)}" if gates else _held(diagnosis)
-            then = f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
-            return f"{key} is gated, {held}; without that {then}"
+            return f"{key} is gated, {held}; without that {_then(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
-            return f"{key} is undecided: {could_reject(cycle.unheard)}; otherwise it {_goes(cycle, ranking)}"
+            told = f"{key} is undecided: {could_reject(cycle.unheard)}"
+            return f"{told}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else told
         case Outcome.ERROR:
             return f"{key}: kube-scheduler fails with an internal error, so there is no decision"
         case _:
@@ -76,6 +88,12 @@ def _whatever_else(cycle: Cycle) -> str:
     """A dump lacks something, and the pod is rejected all the same."""
     lacking = [one for one in cycle.unheard if one.kind is Kind.OBJECTS]
     return f"{'; '.join(map(not_in_the_dump, lacking))}; whatever it says, no node fits. To know all reasons:"
+
+
+def _then(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+    """What becomes of a gated pod once its gates are lifted."""
+    cycle = diagnosis.cycle
+    return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
 
 
 def _held(diagnosis: Diagnosis) -> str:

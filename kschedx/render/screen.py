@@ -12,11 +12,13 @@ from kschedx.explain.admission import ROUTINE
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.unheard import Kind
 from kschedx.render import terminal
 from kschedx.render.autoscaler import autoscaler_block
 from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
 from kschedx.render.candidates import candidates_block
 from kschedx.render.fixes import fixes_block
+from kschedx.render.holding import holding_block
 from kschedx.render.layout import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
 from kschedx.render.node_story import node_story
 from kschedx.render.outcome import headline_block, message_block, outcome_block
@@ -64,7 +66,7 @@ def why(
     if wide:
         return _everything(explanation, diagnosis, width)
     if all_nodes:
-        head = outcome_block(diagnosis, ranking(explanation.cycle, SHOWN), width)
+        head = outcome_block(diagnosis, ranking(explanation.cycle, SHOWN), width, explanation.holding)
         return [*head, BLANK, *node_rows(diagnosis, width)]
     return _first(explanation, diagnosis, width)
 
@@ -85,7 +87,8 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
-    head = headline_block(diagnosis, ranked, width)
+    head = headline_block(diagnosis, ranked, width, explanation.holding)
+    head += holding_block(explanation.holding, explanation.cycle, width)
     fixes = fixes_block(explanation, width, MOST_FIXES)
     message = message_block(diagnosis, width)
     head = _sections([*head, *fixes], message) if fixes else [*head, *message]
@@ -207,6 +210,8 @@ def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text
 
 def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
     cycle = explanation.cycle
+    if any(one.kind is Kind.SCHEDULER for one in cycle.unheard):
+        return (count(diagnosis.total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
     more = ("more: --node NAME, --nodes all, -o wide",) if diagnosis.total else ()
     taken = cycle.snapshot.source.taken
@@ -220,7 +225,8 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     cycle = explanation.cycle
     ranked: Ranking | None = ranking(cycle)
-    head = outcome_block(diagnosis, ranked, width)
+    head = outcome_block(diagnosis, ranked, width, explanation.holding)
+    head += holding_block(explanation.holding, explanation.cycle, width, wide=True)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]
     scores = [text("scores", BOLD), *matrices(ranked, width)] if ranked else []
     compared = ranking_block(ranked, width, SHOWN) if ranked and ranked.count > 1 else []

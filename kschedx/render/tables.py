@@ -60,7 +60,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
     for name in names:
         row = position.get(name)
         if row is None:
-            mark, said = REJECTS, "PreFilter: not evaluated"
+            mark, said = REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
         elif cycle.filter is not None and cycle.filter.codes[row] == Code.SUCCESS:
             mark, said = PASSES, f"fits, total {totals[name]}" if name in totals else "fits"
         else:

@@ -35,6 +35,8 @@ def _told(unheard: Iterable[Unheard], stake: Stake, does: str) -> str:
             case Kind.EXTENDER:
                 noun = "the extender" if len(names) == 1 else "the extenders"
                 told.append(f"{noun} at {listed(names, SHOWN)}, which nobody asked, {does}")
+            case Kind.SCHEDULER:
+                told.append(f"the scheduler {names[0]} decides about it, and not kube-scheduler")
             case Kind.OBJECTS:
                 told += map(not_in_the_dump, of_kind)
             case _:

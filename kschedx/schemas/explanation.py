@@ -20,6 +20,7 @@ _UNHEARD = json_object(
     optional={
         "plugin": {"type": "string"},
         "extender": {"type": "string"},
+        "scheduler": {"type": "string"},
         "kind": {"type": "string"},
         "objects": STRINGS,
         "completedBy": {"type": "string"},

@@ -43,16 +43,17 @@ def test_what_a_plugin_reads_may_matter(kind: Kind) -> None:
 
 def test_the_readme_gives_the_smallest_cluster_role() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"^```yaml\n(apiVersion: rbac\..*?)^```$", readme, re.MULTILINE | re.DOTALL)
-    assert found
-    allowed = {
-        (group, plural): (rule["verbs"], rule.get("resourceNames", []))
-        for rule in yaml.safe_load(found[1])["rules"]
-        for group in rule["apiGroups"]
-        for plural in rule["resources"]
-    }
-    wanted = {
-        (kind.group, kind.plural): (["get", "list"], [only.partition("/")[2] for only in kind.only])
-        for kind in KINDS.values()
-    }
-    assert allowed == wanted
+    roles = re.findall(r"^```yaml\n(apiVersion: rbac\..*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    for role, is_addon in zip(roles, (False, True), strict=True):
+        allowed = {
+            (group, plural): (rule["verbs"], rule.get("resourceNames", []))
+            for rule in yaml.safe_load(role)["rules"]
+            for group in rule["apiGroups"]
+            for plural in rule["resources"]
+        }
+        wanted = {
+            (kind.group, kind.plural): (["get", "list"], [only.partition("/")[2] for only in kind.only])
+            for kind in KINDS.values()
+            if bool(kind.addon) is is_addon
+        }
+        assert allowed == wanted

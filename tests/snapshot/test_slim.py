@@ -142,12 +142,19 @@ def hidden(kind: str) -> Manifest:
     return {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec, "status": status, CANARY: CANARY}
 
 
-@pytest.mark.parametrize("kind", [key for key, kind in KINDS.items() if not kind.only])
+@pytest.mark.parametrize("kind", [key for key, kind in KINDS.items() if not (kind.only or kind.addon)])
 def test_what_scheduling_does_not_read_is_not_written(kind: str) -> None:
-    (one,) = slim([hidden(kind)])
+    (one,) = slim([{**hidden(kind), "kind": KINDS[kind].name}])
     assert CANARY not in json.dumps(one)
     assert one["kind"] == KINDS[kind].name
     assert one["metadata"]["name"] == (KINDS[kind].only or ("default/one",))[0].partition("/")[2]
+
+
+@pytest.mark.parametrize("key", [key for key, kind in KINDS.items() if kind.addon])
+def test_of_what_others_keep_only_what_they_say_is_written(key: str) -> None:
+    (one,) = slim([{**hidden(key), "kind": KINDS[key].name, "status": {"unread": CANARY}}])
+    assert CANARY not in json.dumps(one)
+    assert one["metadata"]["name"] == "one"
 
 
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount", "Endpoints"])

@@ -183,6 +183,8 @@ def _records() -> dict[str, Record]:
     head = {"metadata": _of_type(inspect.type_info(types.ObjectMeta))}
     records = {events.KIND: Record(head).both(_of_record(events.EventItem))}
     for key, kind in KINDS.items():
+        if kind.addon:
+            continue  # what others say in words cannot be taken apart, so that none of it is kept
         found = Record(head)
         for record in filter(None, (kind.record, kind.kept)):
             found = found.both(_of_record(record))
@@ -210,7 +212,7 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
     known = kind_of(kind, group)
     key = known.key if known else kind
     is_known = known is not None or (kind == events.KIND and _is_read(item, group))
-    if not is_known or not _API_VERSION.fullmatch(version):
+    if not is_known or not _API_VERSION.fullmatch(version) or key not in RECORDS:
         return None
     metadata = item.get("metadata")
     names.begin(f"{kind} {metadata.get('name', '')}" if isinstance(metadata, Mapping) else kind)

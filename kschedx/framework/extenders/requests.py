@@ -12,7 +12,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 
 from kschedx.api.types import Node, Pod
-from kschedx.errors import InputError, UndecidableError
+from kschedx.errors import UndecidableError
 from kschedx.framework.extenders.calls import Victims
 from kschedx.snapshot.manifests import Manifests
 
@@ -41,7 +41,8 @@ class Objects:
         return _merged(_kept(self._known("Pod", pod.key)), _plain(pod))
 
     def node(self, node: Node) -> Json:
-        made = _kept(self._known("Node", node.name))
+        known = self._known("Node", node.name)
+        made = _kept(known) if known else _merged({}, _plain(node))
         status = _part(made, "status")
         if not status.get("allocatable") and node.status.allocatable:
             status["allocatable"] = dict(node.status.allocatable)
@@ -53,10 +54,7 @@ class Objects:
                 f"{kind} {name}: the extenders of the configuration get whole objects, and this snapshot keeps only "
                 "what scheduling reads (load it with whole=True)"
             )
-        found = self._manifests.get(kind, name)
-        if found is None:
-            raise InputError(f"{kind} {name}: its manifest is not known, so that no extender can be asked about it")
-        return found
+        return self._manifests.get(kind, name) or {}  # what is only simulated has no more than its record
 
 
 def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:

@@ -50,7 +50,7 @@ def page_of(explanation: Explanation, *, every_node: bool = True) -> Page:
     facts.append(("release", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"))
     return Page(
         title=f"{cycle.pod.key} · kschedx why",
-        headline=visible(sentence(diagnosis, ranked)),
+        headline=visible(sentence(diagnosis, ranked, explanation.holding)),
         tone=_tone(cycle.outcome),
         facts=tuple((label, visible(text)) for label, text in facts),
         screen="\n".join(line.plain.rstrip() for line in why(explanation, width=SCREEN_WIDTH)),

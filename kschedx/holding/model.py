@@ -1,0 +1,190 @@
+"""The facts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class State(StrEnum):
+    """How a pod stands with Kueue."""
+
+    NO_WORKLOAD = "no-workload"
+    """The snapshot has no Workload of the pod."""
+    NO_QUEUE = "no-queue"
+    """The LocalQueue, or the ClusterQueue behind it, does not exist."""
+    STOPPED = "stopped"
+    """The Workload is not active, or its queue takes nothing."""
+    WAITING = "waiting"
+    """In its queue, without quota."""
+    CHECKING = "checking"
+    """It has its quota, and waits for admission checks."""
+    ADMITTED = "admitted"
+    FINISHED = "finished"
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """A condition, or an admission check, in its own words."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class User(Struct, frozen=True, kw_only=True):
+    """A Workload that holds quota."""
+
+    workload: str
+    """`namespace/name`."""
+    priority: int
+    amount: int
+
+
+class Quota(Struct, frozen=True, kw_only=True):
+    """A resource of a flavor in a ClusterQueue; amounts are milli-cpu, and units of everything else."""
+
+    resource: str
+    flavor: str
+    asked: int
+    """By the whole Workload."""
+    nominal: int
+    used: int
+    borrowing_limit: int | None
+    cohort_nominal: int | None
+    """Of all queues of the cohort; None without one, or where others than this one are not known."""
+    cohort_used: int | None
+    users: tuple[User, ...] = ()
+    """Who holds it in this queue, the largest first."""
+
+    @property
+    def free(self) -> int:
+        return max(self.nominal - self.used, 0)
+
+    @property
+    def borrowed(self) -> int:
+        return max(self.used - self.nominal, 0)
+
+    @property
+    def to_borrow(self) -> int:
+        """What the cohort has left beyond this queue's own."""
+        if self.cohort_nominal is None or self.cohort_used is None:
+            return 0
+        left = max(self.cohort_nominal - self.cohort_used - self.free, 0)
+        return left if self.borrowing_limit is None else min(left, max(self.borrowing_limit - self.borrowed, 0))
+
+    @property
+    def short(self) -> int:
+        """How much is missing; 0 where the quota suffices."""
+        return max(self.asked - self.free - self.to_borrow, 0)
+
+
+class FlavorFit(Struct, frozen=True, kw_only=True):
+    """The pod as if it were admitted with a flavor: its gates lifted, with the flavor's labels and tolerations."""
+
+    flavor: str
+    exists: bool
+    nodes: int
+    """How many nodes have the flavor's labels."""
+    feasible: tuple[str, ...]
+    """Those on which the pod would pass every filter."""
+    reasons: tuple[str, ...] = ()
+    """Why it would pass on none: `2 Insufficient cpu`, as kube-scheduler counts."""
+
+
+class Kueue(Struct, frozen=True, kw_only=True):
+    """A pod and its Workload."""
+
+    state: State
+    queue: str
+    """The LocalQueue's name."""
+    workload: str = ""
+    """`namespace/name`."""
+    cluster_queue: str = ""
+    cohort: str = ""
+    priority: int = 0
+    said: tuple[Said, ...] = ()
+    """The conditions that tell, of the Workload, then of its queues."""
+    checks: tuple[Said, ...] = ()
+    """Admission checks that are not ready."""
+    quotas: tuple[Quota, ...] = ()
+    position: int | None = None
+    """In the ClusterQueue, from 1, by priority and age; None where it does not wait."""
+    waiting: int = 0
+    """How many wait there."""
+    ahead: tuple[str, ...] = ()
+    """The Workloads before it, in order."""
+    fits: tuple[FlavorFit, ...] = ()
+    is_gated: bool = False
+
+    @property
+    def fits_nowhere(self) -> bool:
+        """Even admitted the pod would have no node."""
+        return bool(self.fits) and not any(fit.feasible for fit in self.fits)
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Its Workload is admitted, and the gate is still there."""
+        return self.state is State.ADMITTED and self.is_gated
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """A scheduling gate of somebody known."""
+
+    name: str
+    owner: str
+    look_at: str
+    """What of that owner's says how it stands."""
+
+
+class OtherScheduler(Struct, frozen=True, kw_only=True):
+    """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
+
+    name: str
+    """As spec.schedulerName has it."""
+    title: str
+    """What people call it; empty for one that nobody knows."""
+    group: str = ""
+    """`namespace/name` of the pod's group there."""
+    phase: str = ""
+    said: tuple[Said, ...] = ()
+    queue: str = ""
+    queue_state: str = ""
+    min_member: int | None = None
+    members: int = 0
+    """Pods of the group in the snapshot, and how many of them run."""
+    running: int = 0
+    look_at: str = ""
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """A pod of a group that has no node."""
+
+    pod: str
+    feasible: int
+    reasons: tuple[str, ...] = ()
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """A pod group of Kubernetes' own (scheduling.k8s.io), as a whole."""
+
+    name: str
+    min_count: int
+    pods: int
+    placed: int
+    """How many of them have a node."""
+    waiting: tuple[Member, ...] = ()
+    """Those that have none, and on how many nodes each would fit alone."""
+
+
+class Holding(Struct, frozen=True, kw_only=True):
+    """Everybody who holds a pod, or takes it."""
+
+    kueue: Kueue | None = None
+    gates: tuple[Gate, ...] = ()
+    scheduler: OtherScheduler | None = None
+    group: Group | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.kueue or self.gates or self.scheduler or self.group)

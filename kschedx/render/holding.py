@@ -1,0 +1,208 @@
+"""Who holds the pod before kube-scheduler sees it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from rich.text import Text
+
+from kschedx.api.quantity import Unit, format_quantity
+from kschedx.framework.cycle import Cycle
+from kschedx.holding.model import FlavorFit, Gate, Group, Holding, Kueue, OtherScheduler, Quota, Said, State
+from kschedx.render.layout import fact_lines
+from kschedx.render.units import count, listed
+from kschedx.render.wording import Fact
+
+SHOWN = 3
+MOST_QUOTAS = 4
+MOST_MEMBERS = 4
+
+
+def held_by(holding: Holding, key: str) -> str:
+    """The outcome's sentence about a pod that somebody else holds or takes; empty where gates are all there is."""
+    if holding.scheduler is not None:
+        return _of_another(holding.scheduler, key)
+    return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
+
+
+def holding_block(holding: Holding, cycle: Cycle, width: int, *, wide: bool = False) -> list[Text]:
+    """The facts below the sentence; of quotas those that are short, unless `wide`."""
+    lines: list[Text] = []
+    if holding.kueue is not None:
+        lines += [row for fact in _kueue(holding.kueue, wide=wide) for row in fact_lines(fact, width)]
+    lines += [row for gate in holding.gates if gate.owner for row in fact_lines(_gate(gate), width)]
+    if holding.scheduler is not None:
+        lines += [row for fact in _scheduler(holding.scheduler, cycle) for row in fact_lines(fact, width)]
+    if holding.group is not None:
+        lines += [row for fact in _group(holding.group) for row in fact_lines(fact, width)]
+    return lines
+
+
+# --- Kueue
+
+
+def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
+    where = f"queue {kueue.queue}" if kueue.queue else "no queue"
+    match kueue.state:
+        case State.NO_WORKLOAD:
+            held = f"is held by Kueue ({where}; no Workload of it is in this snapshot)"
+        case State.NO_QUEUE:
+            lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
+            held = f"is held by Kueue: there is no {lacking}"
+        case State.STOPPED:
+            held = f"is held by Kueue: {where} takes nothing in, or the Workload is not active"
+        case State.WAITING:
+            held = f"waits for quota in Kueue ({where}{_place(kueue)})"
+        case State.CHECKING:
+            held = f"has its quota in Kueue ({where}), and waits for {_checks(kueue)}"
+        case State.ADMITTED:
+            held = "is admitted by Kueue, and its gate is still there: Kueue takes it away, and has not"
+        case State.FINISHED:
+            held = "is held by Kueue, and its Workload has finished: it stays gated"
+        case _:
+            assert_never(kueue.state)
+    others = [gate.name for gate in gates]
+    besides = f", and by the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
+    return f"{key} {held}{besides}{_even_then(kueue)}"
+
+
+def _place(kueue: Kueue) -> str:
+    if kueue.position is None:
+        return ""
+    return f", number {kueue.position:,} of {kueue.waiting:,} by priority and age"
+
+
+def _checks(kueue: Kueue) -> str:
+    names = [check.type for check in kueue.checks]
+    return (
+        f"{'the admission check' if len(names) == 1 else 'admission checks'} {listed(names, SHOWN)}"
+        if names
+        else ("admission")
+    )
+
+
+def _even_then(kueue: Kueue) -> str:
+    if kueue.fits_nowhere:
+        return "; even admitted it would fit no node"
+    if not kueue.fits:
+        return ""
+    nodes = {node for fit in kueue.fits for node in fit.feasible}
+    return f"; admitted, it would fit {count(len(nodes), 'node')}"
+
+
+def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
+    parts = [f"Workload {kueue.workload} {_STANDS[kueue.state]}"] if kueue.workload else []
+    parts += [f"ClusterQueue {kueue.cluster_queue}"] if kueue.cluster_queue else []
+    parts += [f"cohort {kueue.cohort}"] if kueue.cohort else []
+    if parts:
+        yield Fact(label="kueue", items=(*parts, f"priority {kueue.priority:,}"))
+    for said in (*kueue.said, *kueue.checks):
+        yield Fact(label="says", items=(_said(said),))
+    flavors = [quota.flavor for quota in kueue.quotas]
+    ordered = sorted(kueue.quotas, key=lambda quota: (flavors.index(quota.flavor), not quota.short))
+    short = [quota for quota in ordered if quota.short]
+    for quota in ordered if wide else (short or ordered)[:MOST_QUOTAS]:
+        yield Fact(label="quota", items=(_quota(quota),), whole=True)
+        if quota.short and quota.users:
+            unit = Unit.of(quota.resource)
+            used = [
+                f"{format_quantity(user.amount, unit)} {user.workload} (priority {user.priority:,})"
+                for user in quota.users
+            ]
+            rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
+            yield Fact(label="used by", items=tuple(used[:SHOWN]), rest=rest)
+    if kueue.ahead:
+        more = len(kueue.ahead) - SHOWN
+        yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
+    for fit in kueue.fits:
+        yield Fact(label="admitted", items=(_fit(fit),))
+
+
+_STANDS = {
+    State.NO_WORKLOAD: "",
+    State.NO_QUEUE: "has no queue",
+    State.STOPPED: "is stopped",
+    State.WAITING: "waits",
+    State.CHECKING: "has its quota",
+    State.ADMITTED: "is admitted",
+    State.FINISHED: "has finished",
+}
+
+
+def _said(said: Said) -> str:
+    state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
+    reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
+    return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"
+
+
+def _quota(quota: Quota) -> str:
+    unit = Unit.of(quota.resource)
+
+    def shown(amount: int) -> str:
+        return format_quantity(amount, unit)
+
+    told = (
+        f"{quota.resource} in {quota.flavor}: asks {shown(quota.asked)}, {shown(quota.free)} free = "
+        f"{shown(quota.nominal)} nominal - {shown(min(quota.used, quota.nominal))} used"
+    )
+    if quota.borrowed:
+        told += f", {shown(quota.borrowed)} borrowed beyond that"
+    if quota.cohort_nominal is not None:
+        told += f"; to borrow in the cohort {shown(quota.to_borrow)}"
+        if quota.borrowing_limit is not None:
+            told += f" (limit {shown(quota.borrowing_limit)})"
+    return f"{told}; short by {shown(quota.short)}" if quota.short else told
+
+
+def _fit(fit: FlavorFit) -> str:
+    if not fit.exists:
+        return f"with flavor {fit.flavor}, which does not exist"
+    of = f"with flavor {fit.flavor} ({count(fit.nodes, 'node')})"
+    if fit.feasible:
+        return f"{of}: fits {listed(list(fit.feasible), SHOWN)}"
+    return f"{of}: fits none, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits none"
+
+
+# --- others
+
+
+def _gate(gate: Gate) -> Fact:
+    return Fact(label="gate", items=(f"{gate.name} is {gate.owner}'s: {gate.look_at}",))
+
+
+def _of_another(scheduler: OtherScheduler, key: str) -> str:
+    stands = f"; its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
+    return f"{key} is scheduled by {scheduler.title} (schedulerName {scheduler.name}), not by kube-scheduler{stands}"
+
+
+def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
+    if scheduler.group:
+        parts = [f"{scheduler.group} {scheduler.phase}".rstrip()]
+        least = f", needs {scheduler.min_member:,}" if scheduler.min_member is not None else ""
+        if scheduler.members:
+            parts.append(f"{scheduler.running:,} of {count(scheduler.members, 'pod')} have a node{least}")
+        yield Fact(label="group", items=tuple(parts))
+    if scheduler.queue:
+        yield Fact(label="queue", items=(f"{scheduler.queue} {scheduler.queue_state}".rstrip(),))
+    for said in scheduler.said:
+        yield Fact(label="says", items=(_said(said),))
+    yield Fact(label="look at", items=(scheduler.look_at,))
+    if cycle.profile.scheduler_name == scheduler.name:
+        yield Fact(label="view", items=("what kube-scheduler would say: --profile default-scheduler",))
+    else:
+        yield Fact(label="view", items=("kube-scheduler's, which never sees this pod",))
+
+
+def _group(group: Group) -> Iterator[Fact]:
+    told = (
+        f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} have a node, all or none of {group.min_count:,}"
+    )
+    yield Fact(label="group", items=(told,))
+    for member in group.waiting[:MOST_MEMBERS]:
+        fits = f"fits {count(member.feasible, 'node')} by itself" if member.feasible else "fits no node"
+        why = f": {', '.join(member.reasons)}" if member.reasons else ""
+        yield Fact(label="", items=(f"{member.pod} {fits}{why}",))
+    left = len(group.waiting) - MOST_MEMBERS
+    if left > 0:
+        yield Fact(label="", items=(f"{left:,} more wait",))

@@ -1,0 +1,225 @@
+"""Who holds a pod before kube-scheduler sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.errors import ConfigError
+
+Json = dict[str, Any]
+KUEUE = "kueue.x-k8s.io"
+
+
+def node(name: str, cpu: str = "8", **labels: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
+    }
+
+
+def pod(name: str = "p", *, cpu: str = "4", gates: tuple[str, ...] = (f"{KUEUE}/admission",), **fields: Any) -> Json:
+    labels = fields.pop("labels", {f"{KUEUE}/queue-name": "lq"})
+    spec = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+        "schedulingGates": [{"name": gate} for gate in gates],
+        **fields,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ml", "labels": labels},
+        "spec": spec,
+    }
+
+
+def workload(
+    name: str, owner: str, *, cpu: str = "4", priority: int = 0, made: str = "2026-01-01T00:00:00Z", **status: Any
+) -> Json:
+    return {
+        "apiVersion": f"{KUEUE}/v1beta1",
+        "kind": "Workload",
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "creationTimestamp": made,
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner}],
+        },
+        "spec": {
+            "queueName": "lq",
+            "priority": priority,
+            "podSets": [
+                {
+                    "name": "main",
+                    "count": 1,
+                    "template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": cpu}}}]}},
+                }
+            ],
+        },
+        "status": status,
+    }
+
+
+def reserved(cpu: str, flavor: str = "f", queue: str = "cq", **more: str) -> Json:
+    conditions = [{"type": kind, "status": "True"} for kind in ("QuotaReserved", *more)]
+    assignment = {"name": "main", "flavors": {"cpu": flavor}, "resourceUsage": {"cpu": cpu}, "count": 1}
+    return {"admission": {"clusterQueue": queue, "podSetAssignments": [assignment]}, "conditions": conditions}
+
+
+def cluster_queue(name: str = "cq", nominal: str = "8", cohort: str = "", **fields: Any) -> Json:
+    quota = {"name": "cpu", "nominalQuota": nominal, **fields}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [quota]}]}
+    spec: Json = {"resourceGroups": [group]} | ({"cohort": cohort} if cohort else {})
+    return {"apiVersion": f"{KUEUE}/v1beta1", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+LOCAL = {
+    "apiVersion": f"{KUEUE}/v1beta1",
+    "kind": "LocalQueue",
+    "metadata": {"name": "lq", "namespace": "ml"},
+    "spec": {"clusterQueue": "cq"},
+}
+HELD = LOCAL | {"spec": {"clusterQueue": "cq", "stopPolicy": "Hold"}}
+FLAVOR = {
+    "apiVersion": f"{KUEUE}/v1beta1",
+    "kind": "ResourceFlavor",
+    "metadata": {"name": "f"},
+    "spec": {"nodeLabels": {"pool": "f"}, "tolerations": [{"key": "pool", "operator": "Exists"}]},
+}
+
+
+def told(*objects: Json, about: Json | None = None, **options: Any) -> Json:
+    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), about or pod(), **options).to_dict()
+    holding: Any = found.get("holding", {})
+    return {"outcome": found["outcome"], "fixes": found["fixes"], **holding}
+
+
+def test_a_pod_that_nobody_holds() -> None:
+    assert "kueue" not in told(node("n"), about=pod(gates=(), labels={}))
+    assert "kueue" not in told(node("n"), about=pod(gates=()))
+
+
+@pytest.mark.parametrize(
+    ("objects", "state"),
+    [
+        ((), "no-workload"),
+        ((workload("w", "p"),), "no-queue"),
+        ((workload("w", "p"), LOCAL), "no-queue"),
+        ((workload("w", "p"), LOCAL, cluster_queue()), "waiting"),
+        ((workload("w", "p", **reserved("4")), LOCAL, cluster_queue()), "checking"),
+        ((workload("w", "p", **reserved("4", Admitted="")), LOCAL, cluster_queue()), "admitted"),
+        ((workload("w", "p", conditions=[{"type": "Finished", "status": "True"}]), LOCAL, cluster_queue()), "finished"),
+        (
+            (workload("w", "p"), {**LOCAL, "spec": {"clusterQueue": "cq", "stopPolicy": "Hold"}}, cluster_queue()),
+            "stopped",
+        ),
+    ],
+)
+def test_how_it_stands(objects: tuple[Json, ...], state: str) -> None:
+    found = told(node("n", pool="f"), FLAVOR, *objects)
+    assert found["kueue"]["state"] == state
+    assert found["outcome"] == "Gated"
+    assert not [fix for fix in found["fixes"] if "gate" in fix["title"]]
+
+
+def test_the_quota_and_who_uses_it() -> None:
+    holders = (
+        workload("a", "a", cpu="3", priority=7, **reserved("3")),
+        workload("b", "b", cpu="4", **reserved("4")),
+        workload("elsewhere", "e", **reserved("2", queue="other")),
+    )
+    found = told(
+        node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p", cpu="6"), *holders,
+        cluster_queue(cohort="all", borrowingLimit="4"), cluster_queue("other", "4", cohort="all"),
+    )  # fmt: skip
+    (quota,) = found["kueue"]["quotas"]
+    assert quota == {
+        "resource": "cpu", "flavor": "f", "asked": 6000, "nominal": 8000, "used": 7000, "borrowingLimit": 4000,
+        "cohortNominal": 12000, "cohortUsed": 9000,
+        "users": [
+            {"workload": "ml/b", "priority": 0, "amount": 4000},
+            {"workload": "ml/a", "priority": 7, "amount": 3000},
+        ],
+    }  # fmt: skip
+
+
+def test_the_place_in_the_queue_is_by_priority_and_age() -> None:
+    others = (
+        workload("older", "x", made="2025-01-01T00:00:00Z"),
+        workload("younger", "y", made="2027-01-01T00:00:00Z"),
+        workload("higher", "z", priority=5, made="2027-01-01T00:00:00Z"),
+        workload("admitted", "q", **reserved("1")),
+    )
+    found = told(node("n", pool="f"), FLAVOR, LOCAL, cluster_queue(), workload("w", "p"), *others)["kueue"]
+    assert (found["position"], found["waiting"], found["ahead"]) == (3, 4, ["ml/higher", "ml/older"])
+
+
+def test_the_pod_as_if_it_were_admitted() -> None:
+    tainted = node("in", pool="f") | {"spec": {"taints": [{"key": "pool", "value": "f", "effect": "NoSchedule"}]}}
+    objects = (tainted, node("out"), LOCAL, cluster_queue(), workload("w", "p"))
+    (fit,) = told(*objects, FLAVOR)["kueue"]["fits"]
+    assert fit == {"flavor": "f", "exists": True, "nodes": 1, "feasible": ["in"]}
+    (fit,) = told(*objects, FLAVOR, about=pod(cpu="9"))["kueue"]["fits"]
+    assert fit == {"flavor": "f", "exists": True, "nodes": 1, "reasons": ["1 Insufficient cpu"]}
+    (fit,) = told(*objects)["kueue"]["fits"]
+    assert fit == {"flavor": "f", "exists": False, "nodes": 0}
+
+
+def test_the_workload_of_a_group_and_of_an_owner() -> None:
+    rest = (node("n", pool="f"), FLAVOR, LOCAL, cluster_queue())
+    grouped = pod(labels={f"{KUEUE}/pod-group-name": "w"})
+    assert told(*rest, workload("w", "another"), about=grouped)["kueue"]["workload"] == "ml/w"
+    owned = pod()
+    owned["metadata"]["ownerReferences"] = [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1"}]
+    of_job = workload("w", "j")
+    of_job["metadata"]["ownerReferences"][0]["kind"] = "Job"
+    assert told(*rest, of_job, about=owned)["kueue"]["workload"] == "ml/w"
+
+
+def test_whose_a_gate_is() -> None:
+    found = told(node("n"), about=pod(gates=("scheduling.volcano.sh/queue", "acme.io/license"), labels={}))
+    assert [(gate["name"], gate.get("owner")) for gate in found["gates"]] == [
+        ("scheduling.volcano.sh/queue", "Volcano"),
+        ("acme.io/license", None),
+    ]
+
+
+# --- other schedulers
+
+
+def volcano_group(**status: Any) -> Json:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "ml"},
+        "spec": {"minMember": 3, "queue": "q"},
+        "status": status,
+    }
+
+
+def test_a_pod_of_volcano() -> None:
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    found = told(node("n"), volcano_group(phase="Inqueue"), about=about)
+    assert found["outcome"] == "Undecided"
+    assert found["scheduler"]["group"] == "ml/g"
+    assert (found["scheduler"]["phase"], found["scheduler"]["minMember"]) == ("Inqueue", 3)
+
+
+def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("n")])
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    from kschedx.answer.run import explain_pod
+
+    found = explain_pod(snapshot, about, profile="default-scheduler")
+    assert found.outcome == "Scheduled"
+    assert found.holding.scheduler is not None
+
+
+def test_a_scheduler_that_nobody_knows() -> None:
+    with pytest.raises(ConfigError, match="profile not found"):
+        told(node("n"), about=pod(gates=(), labels={}, schedulerName="defualt-scheduler"))
