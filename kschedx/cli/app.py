@@ -122,8 +122,10 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     except SeveralConfigError as error:
         return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
     except InputError as error:
+        from kschedx.sources.field_lines import located
+
         for one in (error, *error.others):
-            _fail(str(one), ExitCode.USAGE)
+            _fail(str(located(one)), ExitCode.USAGE)
         return ExitCode.USAGE
     except KschedxError as error:
         return _fail(str(error), ExitCode.USAGE)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.yaml_text import split
@@ -35,8 +38,24 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
     return found
 
 
-def line_of(field: str, place: Place, text: bytes | None = None, *, below: str = "") -> int | None:
-    """The line of the deepest part of the field's path that is written."""
+def located(error: InputError) -> InputError:
+    """The same error with the line of its field in place of its object's, where a file has both."""
+    place = error.place
+    if not place.field or place.line is None:
+        return error
+    line = line_of(place.field, place, is_sure=True)
+    found = copy(error)
+    found.place = place if line is None else replace(place, line=line)
+    return found
+
+
+def line_of(
+    field: str, place: Place, text: bytes | None = None, *, below: str = "", is_sure: bool = False
+) -> int | None:
+    """The line of the deepest part of the field's path that is written.
+
+    With `is_sure`, None where no object begins on the place's line.
+    """
     import yaml
 
     if place.document is None:
@@ -51,7 +70,7 @@ def line_of(field: str, place: Place, text: bytes | None = None, *, below: str =
     except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError, RecursionError):
         return None
     steps = [name or index for name, index in _STEP.findall(f"{below}.{field}" if below else field)]
-    found = _object(root, place, document.line)
+    found = _object(root, place, document.line, is_sure=is_sure)
     line = None
     for step in steps:
         key, found = _below(found, step)
@@ -66,7 +85,7 @@ def _text(source: str) -> bytes:
     return path.read_bytes() if path.is_file() and path.stat().st_size <= MAX_TEXT else b""
 
 
-def _object(root: Node | None, place: Place, first_line: int) -> Node | None:
+def _object(root: Node | None, place: Place, first_line: int, *, is_sure: bool) -> Node | None:
     """The document, or the item of a list that begins on the place's line."""
     from yaml import MappingNode, SequenceNode
 
@@ -79,7 +98,7 @@ def _object(root: Node | None, place: Place, first_line: int) -> Node | None:
             waiting += node.value
         elif isinstance(node, MappingNode):
             waiting += [value for key, value in node.value if key.value == "items"]
-    return root
+    return None if is_sure else root
 
 
 def _below(node: Node | None, step: str) -> tuple[int, Node | None]:

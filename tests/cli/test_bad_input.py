@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kschedx import loading
 from tests.builders import Manifest, pod
@@ -67,7 +69,7 @@ FILES = [
 OBJECTS = [
     Bad(
         "an unknown kind",
-        ("cluster.yaml:20", ": kind: ", '"Podd"', 'did you mean "Pod"?'),
+        ("cluster.yaml:22", ": kind: ", '"Podd"', 'did you mean "Pod"?'),
         cluster=(NODE, {"apiVersion": "v1", "kind": "Podd", "metadata": {"name": "x"}}),
     ),
     Bad(
@@ -269,3 +271,18 @@ def test_a_defect_of_kschedx_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
     told = "error: internal error: KeyError: 'oops' (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)\n"
     assert ran.err.endswith(told)
     assert ("Traceback" in ran.err) == bool(debug)
+
+
+def test_the_line_is_the_fields(tmp_path: Path) -> None:
+    """Not that on which its object begins, in a document, a list and JSON."""
+    broken = changed(NODE, "status.allocatable.memory", "8GiB")
+    for name, text in (
+        ("documents.yaml", yaml.safe_dump_all([POD, broken])),
+        ("list.yaml", yaml.safe_dump({"apiVersion": "v1", "items": [POD, broken], "kind": "List"})),
+        ("list.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": [POD, broken]}, indent=2)),
+    ):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        ran = kschedx("why", "pod/web-0", "-n", "shop", "-s", path)
+        line = next(number for number, one in enumerate(text.splitlines(), 1) if "8GiB" in one)
+        assert ran.err.startswith(f"error: {path}:{line}: Node node-01: status.allocatable[memory]: "), ran.err
