@@ -372,6 +372,8 @@ class NodeCondition(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
     status: str = ""
     last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -150,7 +150,7 @@ def _traits(finding: Finding) -> Iterator[str]:
         case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
             pass
         case UntoleratedTaint():
-            yield _TAINTS
+            yield _EACH_NODE if finding.condition else _TAINTS
         case MissingNodeFeatures():
             yield _FEATURES
         case NodeAffinityMismatch():

@@ -16,6 +16,7 @@ from kschedx.api import devices, optional_admission, scheduler_plugins, storage,
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
+from kschedx.findings.node import CONDITION_OF_TAINT
 from kschedx.snapshot import events
 from kschedx.snapshot.build import Batch, Page
 from kschedx.snapshot.pod_columns import read_annotations, slim_status
@@ -58,7 +59,13 @@ class Fields(Struct, frozen=True):
     of: Mapping[str, Shape]
 
 
-Shape = Leaf | Annotations | ListOf | Fields
+class NodeConditions(Struct, frozen=True):
+    """Fields, of which the words are kept where something is wrong with the node."""
+
+    of: Mapping[str, Shape]
+
+
+Shape = Leaf | Annotations | ListOf | Fields | NodeConditions
 
 
 def _shape(hint: Any) -> Shape:
@@ -71,6 +78,8 @@ def _shape(hint: Any) -> Shape:
         fields: dict[str, Shape] = {info.encode_name: _shape(hints[info.name]) for info in msgspec.structs.fields(hint)}
         if hint is types.ObjectMeta:
             fields["annotations"] = Annotations()
+        if hint is types.NodeCondition:
+            return NodeConditions(fields)
         return Fields(fields)
     records = [arg for arg in args if isinstance(arg, type) and issubclass(arg, Struct)]
     return _shape(records[0]) if records and get_origin(hint) is not dict else Leaf()
@@ -110,11 +119,23 @@ _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
 _LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])
 
 
+_WORDS = ("message", "reason")
+
+
+def _is_trouble(condition: Mapping[str, object]) -> bool:
+    """A node's condition for which it gets a taint: only then its words are read."""
+    kind, status = condition.get("type"), condition.get("status")
+    return kind in CONDITION_OF_TAINT.values() and status in (("False", "Unknown") if kind == "Ready" else ("True",))
+
+
 def cut(value: object, shape: Shape) -> object:
     """The part of a JSON value that has a shape; what is of another type stays, for whoever reads it to refuse."""
     match shape:
         case Fields(of=of) if isinstance(value, dict):
             return {key: cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
+        case NodeConditions(of=of) if isinstance(value, dict):
+            kept = {key: item for key, item in value.items() if key in of and item is not None}
+            return kept if _is_trouble(value) else {key: item for key, item in kept.items() if key not in _WORDS}
         case ListOf(item=item) if isinstance(value, list):
             return [cut(one, item) for one in value]
         case Annotations() if isinstance(value, dict):

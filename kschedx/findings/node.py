@@ -9,6 +9,15 @@ from msgspec import Struct
 
 from kschedx.findings.facts import Facts
 
+CONDITION_OF_TAINT = {
+    "node.kubernetes.io/not-ready": "Ready",
+    "node.kubernetes.io/unreachable": "Ready",
+    "node.kubernetes.io/memory-pressure": "MemoryPressure",
+    "node.kubernetes.io/disk-pressure": "DiskPressure",
+    "node.kubernetes.io/pid-pressure": "PIDPressure",
+    "node.kubernetes.io/network-unavailable": "NetworkUnavailable",
+}
+"""Taints that the node lifecycle controller sets for a condition of the node."""
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
@@ -40,6 +49,8 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """That toleration as kubectl would write it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
     nearest_differs: tuple[str, ...] = ()
     """What is different about it: `key`, `value`, `effect` or `operator`."""
+    condition: str = ""
+    """What the node says of itself, where the taint stands for a condition: its message, or its reason."""
 
     @property
     def comes_with_cordon(self) -> bool:
@@ -53,7 +64,8 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
         return 1.0 if self.nearest_toleration is None else 0.5
 
     def to_dict(self) -> dict[str, object]:
-        return super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
+        told = super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
+        return told if self.condition else {key: value for key, value in told.items() if key != "condition"}
 
 
 class RequirementMatch(Struct, frozen=True, kw_only=True):

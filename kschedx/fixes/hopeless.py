@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kschedx.api.selectors import NodeSelectorRequirement
-from kschedx.findings import ClaimInUse, ClaimNotFound, ClaimNotOwned, DeviceClaimNotCreated, Finding
+from kschedx.findings import (
+    ClaimInUse,
+    ClaimNotFound,
+    ClaimNotOwned,
+    DeviceClaimNotCreated,
+    Finding,
+    PodGroupIncomplete,
+)
 from kschedx.fixes.new_node import contradiction
 from kschedx.fixes.situation import Situation
 
@@ -56,11 +63,25 @@ class RefusedByExtender(Struct, frozen=True, kw_only=True):
     """That every plugin lets the pod have."""
 
 
+class GroupIncomplete(Struct, frozen=True, kw_only=True):
+    group: str
+    missing: int
+
+
 class Untold(Struct, frozen=True, kw_only=True):
     """Every change that was tried leaves something that rejects the pod."""
 
 
-Hopeless = GateOfController | Contradiction | OfController | HeldByOther | HeldByPlugin | RefusedByExtender | Untold
+Hopeless = (
+    GateOfController
+    | Contradiction
+    | OfController
+    | HeldByOther
+    | HeldByPlugin
+    | RefusedByExtender
+    | GroupIncomplete
+    | Untold
+)
 
 
 def gate_of_controller(gates: tuple[str, ...]) -> GateOfController | None:
@@ -79,6 +100,8 @@ def hopeless(situation: Situation) -> Hopeless:
                 return OfController(claim=finding.claim)
             case DeviceClaimNotCreated():
                 return OfController(claim=finding.pod_claim)
+            case PodGroupIncomplete():
+                return GroupIncomplete(group=finding.group, missing=max(finding.min_count - finding.pods, 0))
             case ClaimInUse():
                 return HeldByOther(claim=finding.claim, holder=finding.holder)
             case _:

@@ -47,7 +47,7 @@ def one_more_node(place: Place) -> s.AddNode:
     node = place.node
     name = f"{node.name}-new"
     labels = {**node.metadata.labels, HOSTNAME: name}
-    conditions = tuple(replace(one, last_transition_time=None) for one in node.status.conditions)
+    conditions = tuple(replace(one, last_transition_time=None, reason="", message="") for one in node.status.conditions)
     new = replace(
         node,
         metadata=ObjectMeta(name=name, labels=labels),

@@ -13,8 +13,9 @@ from kschedx.api.tolerations import (
     toleration_text,
     untolerated,
 )
-from kschedx.api.types import Pod, Taint, Toleration
+from kschedx.api.types import Node, Pod, Taint, Toleration
 from kschedx.findings import UntoleratedTaint
+from kschedx.findings.node import CONDITION_OF_TAINT
 from kschedx.framework.interface import FilterPlugin, PreScorePlugin, ScorePlugin, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
@@ -47,7 +48,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
         def explain(row: int) -> tuple[UntoleratedTaint, ...]:
             taint = first(nodes.taints[row])
-            return () if taint is None else (untolerated_taint(taint, tolerations),)
+            return () if taint is None else (untolerated_taint(taint, tolerations, nodes.node(row)),)
 
         text = self.handle.release.messages.untolerated_taint
         untolerated_ones = [first(taints) for taints in nodes.taints.values]
@@ -81,8 +82,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return default_normalize(scores, reverse=True)
 
 
-def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration]) -> UntoleratedTaint:
+def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Node | None = None) -> UntoleratedTaint:
     """The taint, and the toleration that differs from what it would take in the fewest fields, if it shares the key."""
+    condition = CONDITION_OF_TAINT.get(taint.key)
+    said = (one for one in node.status.conditions if one.type == condition) if node and condition else iter(())
     nearest: tuple[int, list[str]] | None = None
     for index, toleration in enumerate(tolerations):
         if toleration.key != taint.key:
@@ -103,4 +106,5 @@ def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration]) -> Untole
         nearest_toleration=nearest[0] if nearest else None,
         nearest_text=toleration_text(tolerations[nearest[0]]) if nearest else "",
         nearest_differs=tuple(nearest[1]) if nearest else (),
+        condition=next((one.message or one.reason for one in said), ""),
     )

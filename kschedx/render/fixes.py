@@ -8,6 +8,7 @@ from rich.text import Text
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.fix import Fix
 from kschedx.render.layout import DIM, LABEL, paragraph, text
+from kschedx.render.safe import visible
 from kschedx.render.units import count, listed
 
 _INDENT = LABEL + 2
@@ -42,7 +43,8 @@ def _seen(fix: Fix, known: list[str]) -> str:
 
 
 def _commands(fix: Fix, width: int) -> list[Text]:
-    """kubectl's own, each in a line that can be copied; one that is longer than the window is left to -o patch."""
-    if any(cell_len(command) > width - _INDENT - 2 for command in fix.commands):
+    """kubectl's own, each in a line that can be copied; one that is longer than the window, or holds what a terminal
+    would obey, is left to -o patch."""
+    if any(cell_len(one) > width - _INDENT - 2 or visible(one) != one for one in fix.commands):
         return []
     return [text(" " * _INDENT + f"$ {command}", DIM) for command in fix.commands]

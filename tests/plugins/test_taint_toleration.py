@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.types import Taint, Toleration
+from kschedx.api.types import Node, NodeCondition, NodeStatus, Taint, Toleration
 from kschedx.plugins.taint_toleration import untolerated_taint
 
 TAINT = Taint(key="dedicated", value="gpu", effect="NoSchedule")
@@ -37,3 +37,12 @@ def test_the_nearest_toleration(
 def test_the_document_has_the_differences_in_one_text() -> None:
     told = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
     assert told["nearestDiffers"] == "value and effect"
+
+
+def test_the_nodes_own_words_for_the_condition_that_a_taint_stands_for() -> None:
+    taint = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+    ready = NodeCondition(type="Ready", status="False", reason="KubeletNotReady", message="cni config uninitialized")
+    node = Node(status=NodeStatus(conditions=(NodeCondition(type="DiskPressure", message="other"), ready)))
+    assert untolerated_taint(taint, (), node).condition == "cni config uninitialized"
+    assert untolerated_taint(TAINT, (), node).condition == ""
+    assert "condition" not in untolerated_taint(TAINT, (), node).to_dict()

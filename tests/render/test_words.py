@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 
+import msgspec
 import pytest
 
 from kschedx import findings
@@ -163,3 +164,11 @@ def test_explanations_are_sentences() -> None:
         assert reason.arises.endswith(".")
         assert not any(fix.endswith(".") for fix in reason.fixes)
         assert parse(reason.means).nodes is None
+
+
+def test_what_a_node_says_of_its_trouble_is_the_headline() -> None:
+    finding = UntoleratedTaint(key="node.kubernetes.io/not-ready", value="", effect="NoSchedule")
+    assert headline(finding) == "the node is not ready"
+    told = msgspec.structs.replace(finding, condition="cni plugin not initialized\nmore")
+    assert headline(told) == "the node is not ready: cni plugin not initialized"
+    assert facts(told) == ["taint: untolerated taint node.kubernetes.io/not-ready:NoSchedule"]

@@ -15,6 +15,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.hopeless import (
     Contradiction,
     GateOfController,
+    GroupIncomplete,
     HeldByOther,
     HeldByPlugin,
     Hopeless,
@@ -119,6 +120,8 @@ def no_fix(found: Hopeless) -> str:
             return f"one pod at a time may have the claim {found.claim}, and {found.holder} has it"
         case HeldByPlugin():
             return f"{found.plugin} holds the pod back until what it waits for is there"
+        case GroupIncomplete():
+            return f"pod group {found.group} waits for {count(found.missing, 'more pod', 'more pods')}"
         case RefusedByExtender():
             return f"an extender refuses {count(found.nodes, 'node')} that every plugin lets the pod have"
         case Untold():

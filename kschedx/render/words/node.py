@@ -83,6 +83,16 @@ REASONS[UntoleratedTaint.reason] = Reason(
 )
 
 
+_TROUBLE = {
+    "node.kubernetes.io/not-ready": "the node is not ready",
+    "node.kubernetes.io/unreachable": "the node is unreachable",
+    "node.kubernetes.io/memory-pressure": "the node is short of memory",
+    "node.kubernetes.io/disk-pressure": "the node is short of disk",
+    "node.kubernetes.io/pid-pressure": "the node is short of process ids",
+    "node.kubernetes.io/network-unavailable": "the node has no network",
+}
+
+
 def _untolerated_taint(finding: UntoleratedTaint) -> Words:
     taint = f"{finding.key}={finding.value}" if finding.value else finding.key
     if finding.nearest_toleration is None:
@@ -95,9 +105,12 @@ def _untolerated_taint(finding: UntoleratedTaint) -> Words:
         ]
         text = f"toleration {finding.nearest_toleration + 1} is for {finding.nearest_text}"
         nearest = ": ".join((text, " and ".join(differences))) if differences else text
-    return Words(
-        headline=f"untolerated taint {taint}:{finding.effect}", facts=(Fact(label="nearest", items=(nearest,)),)
-    )
+    headline = f"untolerated taint {taint}:{finding.effect}"
+    trouble = _TROUBLE.get(finding.key)
+    if trouble is not None:
+        said = f": {finding.condition.splitlines()[0]}" if finding.condition else ""
+        return Words(headline=f"{trouble}{said}", facts=(Fact(label="taint", items=(headline,)),))
+    return Words(headline=headline, facts=(Fact(label="nearest", items=(nearest,)),))
 
 
 REASONS[NodeAffinityMismatch.reason] = Reason(
