@@ -1,0 +1,102 @@
+"""The wheel, installed where nothing of this repository is in reach: README.md's lines for who has no checkout."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from tests.command import ROOT
+
+RULE = """
+SPEC = {"containers": [{"name": "c", "image": "x"}]}
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": SPEC}
+
+def test_the_pod_goes_somewhere(kschedx_snapshot, placement):
+    assert placement(kschedx_snapshot("cluster.yaml"), POD).nodes
+"""
+PIP = ("-m", "pip", "--disable-pip-version-check", "-q")
+
+
+class Installed(Struct, frozen=True):
+    """An environment with the wheel in it."""
+
+    folder: Path
+    """Where commands run: empty."""
+    site: Path
+
+    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
+        """A command of this interpreter: the wheel, and the packages that it needs, but no link to a checkout."""
+        env = {key: value for key, value in os.environ.items() if key in ("PATH", "HOME")}
+        packages = [path for path in sys.path if path.endswith("-packages")]
+        return subprocess.run(
+            [sys.executable, "-S", *map(str, command)],
+            cwd=self.folder,
+            env={**env, "PYTHONPATH": os.pathsep.join([str(self.site), *packages]), "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    made, site = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("site")
+    offline = ("--no-index", "--no-deps")
+    build = (*PIP, "wheel", *offline, "--no-build-isolation", "-w", str(made), str(ROOT))
+    subprocess.run([sys.executable, *build], check=True, capture_output=True)
+    (wheel,) = made.glob("kschedx-*.whl")
+    subprocess.run([sys.executable, *PIP, "install", *offline, "--target", str(site), f"{wheel}[pytest]"], check=True)
+    return Installed(folder=tmp_path_factory.mktemp("empty"), site=site)
+
+
+def test_nothing_comes_from_the_checkout(installed: Installed) -> None:
+    found = installed.run("-c", "import kschedx; print(kschedx.__file__)")
+    assert Path(found.stdout.strip()).is_relative_to(installed.site), found.stderr
+
+
+def test_a_pod_is_explained(installed: Installed) -> None:
+    story = ROOT / "fixtures" / "gpu-pool-taints"
+    ran = installed.run("-m", "kschedx", "why", story / "pod.yaml", "-s", story / "cluster.yaml")
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert "cannot be scheduled" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("profiles",), "default"),
+        (("profiles", "show", "binpack"), "MostAllocated"),
+        (("completion", "bash"), "complete"),
+        (("reason", "insufficient-resource"), "NodeResourcesFit"),
+        (("schema", "Explanation"), "$schema"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_it_ships_is_there(arguments: tuple[str, ...], says: str, installed: Installed) -> None:
+    ran = installed.run("-m", "kschedx", *arguments)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert says in ran.stdout
+
+
+def test_the_commands_are_installed(installed: Installed) -> None:
+    assert {path.name for path in (installed.site / "bin").iterdir()} >= {"kschedx", "kubectl-kschedx"}
+
+
+def test_placement_rules_are_tested(installed: Installed) -> None:
+    story = ROOT / "fixtures" / "gpu-pool-taints" / "cluster.yaml"
+    (installed.folder / "cluster.yaml").write_bytes(story.read_bytes())
+    (installed.folder / "test_rule.py").write_text(RULE, encoding="utf-8")
+    ran = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_readme_asks_no_index_for_kschedx() -> None:
+    """Nobody has published it: what is installed is a folder or a file."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert not re.findall(r"(?:pip|pipx|uv tool) install [\"']?kschedx", readme)
