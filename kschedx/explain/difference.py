@@ -153,8 +153,12 @@ def compare(before: Story, after: Story) -> Difference | None:
     if before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)
-    lost, gained = tuple(_shifts(before, after)), tuple(_shifts(after, before))
-    reworded = tuple(_reworded(before, after))
+    lost: tuple[Shift, ...] = ()
+    gained: tuple[Shift, ...] = ()
+    reworded: tuple[str, ...] = ()
+    if not _rejects_alike(before, after):
+        lost, gained = tuple(_shifts(before, after)), tuple(_shifts(after, before))
+        reworded = tuple(_reworded(before, after))
     rescored = tuple(_rescored(before, after))
     effects = tuple(_effects(before, after, is_shifted=bool(lost or gained), is_rescored=bool(rescored)))
     if not effects:
@@ -174,6 +178,12 @@ def compare(before: Story, after: Story) -> Difference | None:
         reworded=reworded,
         rescored=rescored,
     )
+
+
+def _rejects_alike(before: Story, after: Story) -> bool:
+    """Every node, and for the same reasons; in most pairs of profiles only scores differ."""
+    same_words = before.rejections == after.rejections and before.stops == after.stops
+    return same_words and np.array_equal(before.verdicts, after.verdicts)
 
 
 def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool) -> Iterator[Effect]:
@@ -226,7 +236,10 @@ def _rescored(before: Story, after: Story) -> Iterator[ScoreChange]:
     zero = np.zeros(len(both), dtype=np.int64)
     changes = []
     for plugin in dict.fromkeys((*before.scores, *after.scores)):
-        change = (after.scores.get(plugin, zero) - before.scores.get(plugin, zero))[both]
+        first, second = before.scores.get(plugin, zero), after.scores.get(plugin, zero)
+        if np.array_equal(first, second):
+            continue
+        change = (second - first)[both]
         if change.any():
             largest = int(change[np.abs(change).argmax()])
             changes.append(ScoreChange(plugin=plugin, nodes=int(np.count_nonzero(change)), largest=largest))

@@ -6,7 +6,7 @@ A story is read from a cycle, or from the document that was saved of one (`to_di
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -120,7 +120,7 @@ class Story(Struct, frozen=True, kw_only=True):
         verdicts = np.full(len(names), UNSEEN, dtype=np.int64)
         rejections: tuple[Rejection, ...] = ()
         if cycle.filter is not None and cycle.nodes is not None:
-            verdicts[cycle.nodes.rows], rejections = _verdicts(cycle.filter)
+            verdicts[cycle.nodes.rows], rejections = _known_verdicts(cycle.filter)
         scores, totals = _scores(cycle.scores, len(names))
         result = cycle.post_filter
         pods = cycle.snapshot.pods
@@ -220,6 +220,15 @@ class Story(Struct, frozen=True, kw_only=True):
             scores={plugin: spread(numbers, 0) for plugin, numbers in self.scores.items()},
             totals=spread(self.totals, -1),
         )
+
+
+def _known_verdicts(outcome: FilterOutcome) -> tuple[IntArray, tuple[Rejection, ...]]:
+    """As `_verdicts`, once for an outcome: many pods of a kind share one."""
+    known = cast("tuple[IntArray, tuple[Rejection, ...]] | None", outcome.derived.get(Rejection))
+    if known is None:
+        known = _verdicts(outcome)
+        outcome.derived[Rejection] = known
+    return known
 
 
 def _verdicts(outcome: FilterOutcome) -> tuple[IntArray, tuple[Rejection, ...]]:

@@ -15,8 +15,9 @@ from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.explain.story import Story
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.scheduler import Scheduler
-from kschedx.snapshot.snapshot import Snapshot
+from kschedx.framework.moving import Run
+from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.snapshot.snapshot import Missing, Snapshot
 
 OF_KUBELET = "static pods, which a kubelet starts itself"
 OF_OTHERS = "pods of other schedulers"
@@ -58,11 +59,45 @@ class Pair:
     def difference(self, pod: Pod) -> Difference | None:
         """What the pod's two stories differ in. Raises `UndecidableError`, also where somebody who was not asked could
         reject it."""
-        stories = self.stories(pod)
+        stories = self._stories_in_run(pod) or self.stories(pod)
         for setup, story in zip((self.before, self.after), stories, strict=True):
             if story.outcome is Outcome.UNDECIDED:
                 raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not all who decide were asked")
         return compare(*stories)
+
+    def _stories_in_run(self, pod: Pod) -> tuple[Story, Story] | None:
+        """The same for a pod of the cluster, for the price of taking it away and putting it back."""
+        if self._runs is None:
+            return None
+        first, second = self._runs
+        cluster = first.cluster
+        row = cluster.pods.rows.get(pod.key)
+        waits = row is not None and not cluster.pods.node_names[row]
+        if row is None or not (waits or cluster.pods.node[row] >= 0) or cluster.snapshot.devices.claims:
+            return None
+        mark = cluster.mark()
+        if not waits:
+            cluster.remove(row, waits=True)
+        try:
+            stories = []
+            for setup, run in ((self.before, first), (self.after, second)):
+                profile = setup.profile_compared(pod.spec.scheduler_name)
+                assert profile is not None, "asked for a pod of another scheduler"
+                stories.append(Story.of(run.scored_cycle(row, profile)))
+        finally:
+            cluster.revert(mark)
+        return stories[0], stories[1]
+
+    @cached_property
+    def _runs(self) -> tuple[Run, Run] | None:
+        """Both sides on one cluster that moves; None where they do not see the same one, or may not see all of it."""
+        before, after = self._schedulers
+        frameworks = isinstance(before, FrameworkScheduler) and isinstance(after, FrameworkScheduler)
+        forbidden = any(cause is Missing.FORBIDDEN for cause in self.snapshot.source.missing.values())
+        if not frameworks or before.snapshot is not after.snapshot or forbidden:
+            return None
+        first = Run(before)
+        return first, Run(after, cluster=first.cluster)
 
     @cached_property
     def _schedulers(self) -> tuple[Scheduler, Scheduler]:

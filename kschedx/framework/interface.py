@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -98,7 +99,7 @@ class Room(Struct, frozen=True, kw_only=True):
     """Rows of the PodTable to (pod, sum) what each pod adds."""
 
 
-class FilterOutcome(Struct, frozen=True, kw_only=True):
+class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
 
     All arrays are (node,). `plugin` is an index into `plugins`, -1 where the node passes.
@@ -126,6 +127,11 @@ class FilterOutcome(Struct, frozen=True, kw_only=True):
             return nominated
         index = int(self.plugin[row])
         return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
+
+    @cached_property
+    def derived(self) -> dict[object, object]:
+        """What others worked out from this outcome and want to keep as long as it lasts."""
+        return {}
 
     def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
         """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from kschedx.explain.difference import compare
+from kschedx.explain.setup import Setup
+from kschedx.explain.two_setups import Pair
 from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
@@ -118,3 +121,20 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
                 assert told(run.decide(row)) == told(anew(run, row)), case["name"]
         cluster.revert(0)
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_stories_of_a_run_are_those_of_a_cluster_that_stands_still(family: str) -> None:
+    packing = {"scoringStrategy": {"type": "MostAllocated"}}
+    packed: dict[str, object] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": packing}]}],
+    }
+    for case in recorded(family, 4):
+        snapshot = Snapshot.from_objects(case["objects"])
+        pair = Pair(snapshot, Setup.of("a", case["config"], resolve()), Setup.of("b", packed, resolve()))
+        rows, _ = pair.choose(pending=True, running=True)
+        for row in rows:
+            pod = snapshot.pods[row]
+            assert pair.difference(pod) == compare(*pair.stories(pod)), (case["name"], pod.key)

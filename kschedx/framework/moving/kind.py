@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.api.types import Pod, PodSpec
-from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -92,12 +93,16 @@ class _Filter:
         self.reason = verdicts.reasons.codes.astype(np.int32)
         self._number = {}
 
-    def put_rows(self, rows: IntArray, verdicts: Verdicts) -> None:
-        """The verdicts of some nodes."""
+    def put_rows(self, rows: IntArray, verdicts: Verdicts) -> bool:
+        """The verdicts of some nodes. Whether any of them changes."""
         if not self._number:
             self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
+        reason = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
+        if np.array_equal(self.codes[rows], verdicts.codes) and np.array_equal(self.reason[rows], reason):
+            return False
         self.codes[rows] = verdicts.codes
-        self.reason[rows] = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
+        self.reason[rows] = reason
+        return True
 
     def _code(self, reasons: tuple[str, ...]) -> int:
         number = self._number.setdefault(reasons, len(self.reasons))
@@ -158,6 +163,11 @@ class Kind:
         """(feasible node,) rows."""
         self._sum: IntArray = _NO_ROWS
         """What the scores that are plain sums come to."""
+        self._outcome_kept: FilterOutcome | None = None
+        self._scored_nodes: NodeTable | None = None
+        """The feasible nodes by their rows, with what their pods request at some time."""
+        self._not_scored: frozenset[str] = frozenset()
+        """Plugins that a move can touch and that do not score now."""
         self._decision: Decision | None = None
         self._decided_for = ""
         """The nominated node of the pod that `_decision` is about."""
@@ -168,13 +178,81 @@ class Kind:
         if not len(framework.nodes) or not self._may_enter(pod):
             return None
         moved = self._seen != len(self._steps)
-        self._catch_up(pod)
-        if self._is_rare or (framework.nominated and len(framework.nominated_change(pod, framework.nodes))):
+        if not self._is_ready(pod):
             return None
         if moved or self._decision is None or self._decided_for != pod.status.nominated_node_name:
             self._decision = self._decide(pod)
             self._decided_for = pod.status.nominated_node_name
         return self._decision
+
+    def _is_ready(self, pod: Pod) -> bool:
+        """Whether the columns, which are brought up to date, say it all."""
+        framework = self._framework
+        self._catch_up(pod)
+        counted = framework.nominated and len(framework.nominated_change(pod, framework.nodes))
+        return not self._is_rare and not counted
+
+    def cycle(self, pod: Pod) -> Cycle | None:
+        """The decision about a pod of this kind with verdicts and scores; findings, and steps after the choice, are
+        left out. None as for `decide`."""
+        framework = self._framework
+        if not len(framework.nodes) or not self._may_enter(pod) or not self._is_ready(pod):
+            return None
+        decision = self._decide(pod)
+        if decision is None or decision.nominated is not None:
+            return None
+        rows = self._rows
+        cycle = Cycle(
+            pod=pod,
+            snapshot=framework.snapshot,
+            profile=framework.profile,
+            release=framework.release,
+            all_nodes=framework.nodes,
+            outcome=decision.outcome,
+            message=decision.message,
+            best=tuple(decision.best.tolist()),
+            nodes=framework.nodes if self._left is None else framework.nodes.take(rows),
+            filter=self._outcome_now(),
+            post_filter=decision.post_filter,
+        )
+        return cycle if not len(self._feasible) else replace(cycle, scores=self._scored())
+
+    @property
+    def _rows(self) -> IntArray:
+        """Rows of the nodes that PreFilter leaves in."""
+        return np.arange(len(self._framework.nodes)) if self._left is None else np.flatnonzero(self._left)
+
+    def _outcome_now(self) -> FilterOutcome:
+        """The same object as long as no verdict changes."""
+        if self._outcome_kept is None:
+            self._outcome_kept = self._outcome(self._rows)
+        return self._outcome_kept
+
+    def _scored(self) -> Scores:
+        """What the totals are made of."""
+        feasible = self._feasible
+        if self._scored_nodes is None:
+            everywhere = len(feasible) == len(self._sum)
+            self._scored_nodes = self._framework.nodes if everywhere else self._framework.nodes.take(feasible)
+        nodes = self._scored_nodes
+        raw: dict[str, IntArray] = {}
+        normalized: dict[str, IntArray] = {}
+        weights: dict[str, int] = {}
+        totals = np.zeros(len(feasible), dtype=np.int64)
+        for score in self._scores:
+            name = score.plugin.name
+            if score.skipped or name in self._not_scored:
+                continue
+            weights[name] = score.weight
+            if score.is_sum:
+                normalized[name] = raw[name] = score.raw[feasible].astype(np.int64)
+            else:
+                assert score.weighted is not None, "totals have been worked out"
+                normalized[name] = score.weighted // score.weight
+                raw[name] = normalized[name] if score.touch is Touch.CLUSTER else score.raw[feasible]
+            totals += normalized[name] * score.weight
+        skipped = tuple(sorted({score.plugin.name for score in self._scores} - weights.keys()))
+        return Scores(nodes=nodes, skipped=skipped, weights=weights, raw=raw, normalized=normalized, totals=totals)
 
     def _may_enter(self, pod: Pod) -> bool:
         asked = self._pre_enqueue if self._seen < 0 else self._pre_enqueue_touched
@@ -265,7 +343,8 @@ class Kind:
             elif (one.touch is Touch.NODE or nodes_too) and one.runs:
                 verdicts = verdicts_of(one.plugin, self._state, pod, part)
                 self._rejections[rows] -= one.codes[rows] != 0
-                one.put_rows(rows, verdicts)
+                if one.put_rows(rows, verdicts):
+                    self._outcome_kept = None
                 self._rejections[rows] += verdicts.rejected
                 self._is_rare |= bool((verdicts.codes == Code.ERROR).any())
         if anew or not np.array_equal(feasible_before, self._rejections[rows] == 0):
@@ -313,6 +392,7 @@ class Kind:
 
     def _filter(self, one: _Filter, pod: Pod) -> None:
         """All nodes anew."""
+        self._outcome_kept = None
         if one.codes.size:
             self._rejections -= one.codes != 0
         one.runs = one.plugin.name not in self._state.skip_filter
@@ -331,6 +411,7 @@ class Kind:
         feasible = np.flatnonzero(passed)
         if not np.array_equal(feasible, self._feasible):
             self._feasible = feasible
+            self._scored_nodes = None
             for score in self._scores:
                 score.weighted = None
 
@@ -377,7 +458,7 @@ class Kind:
         stale = [score for score in self._scores if not score.is_sum and not score.skipped and score.weighted is None]
         if stale:
             nodes = self._framework.nodes if everywhere else self._framework.nodes.take(feasible)
-            skipped = self._pre_score(pod, nodes, touched=True)
+            skipped = self._not_scored = self._pre_score(pod, nodes, touched=True)
             for score in stale:
                 if score.touch is not Touch.CLUSTER:
                     raw = score.raw if everywhere else score.raw[feasible]
@@ -420,7 +501,7 @@ class Kind:
     def _nothing_fits(self, pod: Pod) -> Decision:
         framework = self._framework
         everything = framework.nodes
-        rows = np.arange(len(everything)) if self._left is None else np.flatnonzero(self._left)
+        rows = self._rows
         nodes = everything if self._left is None else everything.take(rows)
         cycle = Cycle(
             pod=pod,
@@ -431,5 +512,5 @@ class Kind:
             outcome=Outcome.UNSCHEDULABLE,
         )
         naming = tuple(name for name, result in self._pre_filtered.items() if result.nodes is not None)
-        outcome = self._outcome(rows)
+        outcome = self._outcome_now()
         return Decision.of(nothing_fits(framework, self._state, pod, cycle, nodes, outcome, naming))

@@ -24,12 +24,14 @@ MOST_KINDS = 512
 class Run:
     """Where pods come and go. Whatever moves, moves through `cluster`."""
 
-    def __init__(self, scheduler: Scheduler, profile: Profile | None = None) -> None:
-        """The run begins with the scheduler's cluster, which stays as it is. `profile` is for every pod; by default it
-        is the one that the pod names."""
+    def __init__(
+        self, scheduler: Scheduler, profile: Profile | None = None, *, cluster: MovingCluster | None = None
+    ) -> None:
+        """The run begins with the scheduler's cluster, which stays as it is; or it shares `cluster` with other runs,
+        which began with the same. `profile` is for every pod; by default it is the one that the pod names."""
         self._base = scheduler
         self._profile = profile
-        self.cluster = MovingCluster(scheduler.snapshot)
+        self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
         self._follows = isinstance(scheduler, FrameworkScheduler)
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
         self._kinds: dict[tuple[int, ...], Kind] = {}
@@ -63,6 +65,15 @@ class Run:
         decision = None if kind is None else kind.decide(self.cluster.pods[row])
         return Decision.of(self.cycle(row)) if decision is None else decision
 
+    def scored_cycle(self, row: int, profile: Profile) -> Cycle:
+        """As `cycle` under a profile, without what tells why a node is rejected: findings, and steps after the choice.
+
+        For the price of `decide`.
+        """
+        kind = self._kind(row, profile)
+        found = None if kind is None else kind.cycle(self.cluster.pods[row])
+        return self.scheduler.schedule(self.cluster.pods[row], profile) if found is None else found
+
     def bind(self, row: int, node: int) -> None:
         """Place a pod that fits, with its claims bound and allocated."""
         scheduler, pod = self.scheduler, self.cluster.pods[row]
@@ -94,7 +105,7 @@ class Run:
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
 
-    def _kind(self, row: int) -> Kind | None:
+    def _kind(self, row: int, profile: Profile | None = None) -> Kind | None:
         pods = self.cluster.pods
         scheduler = self.scheduler
         if not isinstance(scheduler, FrameworkScheduler) or not is_a_kind(pods.specs[row]):
@@ -106,7 +117,7 @@ class Run:
         kind = self._kinds.pop(key, None)
         if kind is None:
             pod = pods[row]
-            profile = self._profile_of(pod)
+            profile = profile or self._profile_of(pod)
             if scheduler.config.extenders or profile.unknown:
                 return None  # what they say is theirs to say, about every pod
             kind = Kind(scheduler.framework(profile), pod, pods.steps)
