@@ -1,0 +1,211 @@
+"""`kschedx why` for one pod: its story, what becomes of it, what a change would do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kschedx.cli.exit_codes import exit_code_of
+from kschedx.cli.output import Format, Report, write
+from kschedx.cli.question import Question
+from kschedx.cli.wanted import Wanted
+
+if TYPE_CHECKING:
+    from kschedx.answer.explanation import Explanation
+    from kschedx.answer.subject import Subject
+    from kschedx.api.types import Pod
+    from kschedx.cli.manifests import Written
+    from kschedx.errors import Place
+    from kschedx.explain.setup import Setup
+    from kschedx.render.checks import Check
+    from kschedx.render.page.model import Page
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+def why_one(
+    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, found: Pod | Written, interval: int
+) -> int:
+    """One pod's story, and what becomes of it where it is watched."""
+    from kschedx.answer.run import explain
+    from kschedx.api.types import Pod
+    from kschedx.cli.extras import needs
+    from kschedx.cli.manifests import Written
+    from kschedx.cli.target import node_names
+    from kschedx.errors import ConfigError, InputError
+
+    shown = node_names(snapshot, wanted.node)
+    if wanted.watch and not isinstance(found, Pod):
+        asked = (wanted.names or wanted.files)[0]
+        raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
+    try:
+        subject = subject_of(question, snapshot, setup, found, wanted)
+        if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
+            return _daemon_set(subject, setup, found, wanted.output)
+        explanation = explain(subject, setup, question.autoscaling)
+        if wanted.tries:
+            explanation = _tried(wanted.tries, snapshot, setup, found, explanation)
+    except ConfigError as error:
+        if isinstance(found, Pod) or found.document is None or not error.place.object:
+            raise
+        raise found.document.fault(error, below=found.template) from None
+    if wanted.interactive:
+        with needs("interactive"):
+            from kschedx.cli.interactive import Why
+        Why(explanation).run()
+        return exit_code_of(explanation.outcome)
+    if wanted.fix is not None:
+        write(_fix_report(explanation, wanted.fix, found), wanted.output)
+        return exit_code_of(explanation.outcome)
+    write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
+    if wanted.watch and isinstance(found, Pod):
+        return _watched(question, found, explanation, interval)
+    return exit_code_of(explanation.outcome)
+
+
+def _daemon_set(subject: Subject, setup: Setup, found: Written, output: Format | None) -> int:
+    """The nodes of a DaemonSet."""
+    from kschedx.answer.daemon_set import explain_daemon_set
+    from kschedx.cli.manifests import title
+
+    name = title(found.workload or {}).partition(" ")[2]
+    answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.daemon_set import print_daemon_set
+
+        print_daemon_set(answer, wide=wide)
+
+    report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
+    write(report, output)
+    return exit_code_of(answer.outcome)
+
+
+def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
+    """The same question again and again."""
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+    from kschedx.cli.watch import Watch
+
+    def again(snapshot: Snapshot, pod: Pod) -> Explanation:
+        return explain(stored(snapshot, pod), question.setup(snapshot))
+
+    return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
+
+
+def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | Written, wanted: Wanted) -> Subject:
+    """The pod as it is, or its manifest as the API server would store it, or says that it would."""
+    from msgspec.structs import replace
+
+    from kschedx.answer.subject import stored
+    from kschedx.api.types import Pod
+
+    if isinstance(found, Pod):
+        return stored(snapshot, found)
+    if not wanted.dry_run:
+        return found.admitted(snapshot, setup)
+    from kschedx.cli.dry_run import server_side
+
+    manifest, notes = server_side(
+        question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
+    )
+    subject = found.admitted(snapshot, setup, manifest)
+    return replace(subject, notes=(*notes, *subject.notes))
+
+
+def _tried(
+    changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Explanation
+) -> Explanation:
+    """The same question about the pod as somebody thinks that it should be."""
+    import msgspec
+
+    from kschedx.answer import trying
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+    from kschedx.api.types import Pod
+    from kschedx.explain.notes import Note
+
+    manifest = trying.as_manifest(found) if isinstance(found, Pod) else dict(found.manifest)
+    for change in changes:
+        patch = _patch_of(change)
+        manifest = trying.with_change(manifest, change) if patch is None else trying.with_patch(manifest, patch)
+    if isinstance(found, Pod):
+        subject = stored(snapshot, trying.as_pod(manifest))
+    else:
+        subject = found.admitted(snapshot, setup, manifest)
+    text = f"tried with {', '.join(changes)}; without it: {before.outcome.value}"
+    note = Note(id="tried", text=text, facts={"changes": list(changes), "before": before.outcome.value})
+    return explain(msgspec.structs.replace(subject, notes=(note, *subject.notes)), setup)
+
+
+def _patch_of(change: str) -> object | None:
+    """What a file with a patch holds; None where the change is no file."""
+    from pathlib import Path
+
+    import yaml
+
+    from kschedx.errors import InputError, Place
+
+    if not Path(change).is_file():
+        return None
+    try:
+        found: object = yaml.safe_load(Path(change).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"cannot be read: {str(error).splitlines()[0]}", place=Place(source=change)) from None
+    return found
+
+
+def _fix_report(explanation: Explanation, number: int, found: Pod | Written) -> Report:
+    """One fix, to apply."""
+    from kschedx.cli.apply import known_manifest
+    from kschedx.errors import InputError
+
+    fixes = explanation.fixes
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
+        raise InputError(f"no fix {number}: {there}")
+    fix = fixes[number - 1]
+
+    def yaml() -> str:
+        from kschedx.render.apply import manifests
+
+        return manifests(fix.apply, known_manifest(explanation.cycle.snapshot, found))
+
+    def patch() -> str:
+        from kschedx.render.apply import commands
+
+        return commands(fix.apply)
+
+    return Report(screen=lambda _: None, document=fix.to_dict, yaml=yaml, patch=patch)
+
+
+def place_of(found: Pod | Written) -> Place:
+    """Where in a file a pod is from."""
+    from kschedx.api.types import Pod
+    from kschedx.errors import Place
+
+    return Place() if isinstance(found, Pod) or found.document is None else found.document.place
+
+
+def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.screen import print_why
+
+        print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
+
+    def page(whole: bool) -> Page:
+        from kschedx.render.page.explanation import page_of
+
+        return page_of(explanation, every_node=whole)
+
+    def checks() -> list[Check]:
+        from kschedx.cli.checks import of_explanation
+
+        return [of_explanation(explanation, place)]
+
+    return Report(
+        screen=screen,
+        document=explanation.to_dict,
+        page=page,
+        checks=checks,
+        names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
+    )
