@@ -52,6 +52,11 @@ class Kind(Struct, frozen=True, kw_only=True):
         return key_of(self.name, self.group)
 
     @property
+    def is_of_kubernetes(self) -> bool:
+        """Whoever has a cluster knows it; others are told of only where something has to do with them."""
+        return self.key == self.name
+
+    @property
     def resource(self) -> str:
         """As RBAC and `kubectl get` name it: `poddisruptionbudgets.policy`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

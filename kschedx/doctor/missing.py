@@ -21,6 +21,8 @@ FIRST_CSI_NODE = (1, 18)
 """From this release on a kubelet does not become ready before its CSINode is there."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
+_FEW_HAVE = ("Cohort.kueue.x-k8s.io",)
+"""Kinds of which there may be no object where the others of their kind are in use."""
 
 
 def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
@@ -30,7 +32,8 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
         told |= {key for key, kind in KINDS.items() if kind.is_namespaced}
     for kind in KINDS:
         row = KINDS[kind]
-        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and bool(row.leaves) and not row.addon
+        is_ours = row.is_of_kubernetes and bool(row.leaves)
+        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and is_ours
         is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
         if kind not in told and (is_forbidden or is_in_every_cluster):
             told.add(kind)
@@ -42,7 +45,7 @@ def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | Perhap
     none = [
         key
         for key, kind in KINDS.items()
-        if key not in told and kind.leaves and not kind.addon and not contents.objects[key]
+        if key not in told and kind.leaves and kind.is_of_kubernetes and not contents.objects[key]
     ]
     lacked: set[str] = set()
     for dump in contents.dumps:
@@ -111,8 +114,18 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
     yield from _absent(contents, "RuntimeClass", runtimes, "pods", Certainty.LIKELY)
     for kind in pointed_to(contents):
         if not contents.number(kind):
-            named_by = "pods of groups" if kind == _GROUP else "pods with device claims"
+            addon = KINDS[kind].addon
+            named_by = (
+                f"pods of {addon}" if addon else "pods of groups" if kind == _GROUP else "pods with device claims"
+            )
             yield _missing(contents, kind, (), named_by, Certainty.LIKELY)
+
+
+def _pods_with(kind: str) -> str:
+    """The pods that point to a kind, in words."""
+    if KINDS[kind].addon:
+        return f"pods of {KINDS[kind].addon}"
+    return "pods of groups" if kind == _GROUP else "pods with device claims"
 
 
 def pointed_to(contents: Contents) -> Iterator[str]:
@@ -122,6 +135,8 @@ def pointed_to(contents: Contents) -> Iterator[str]:
         yield from _DEVICES
     if any(pod.is_in_group for pod in pods):
         yield _GROUP
+    addons = {pod.addon for pod in pods}
+    yield from (key for key, kind in KINDS.items() if kind.addon and kind.addon in addons and key not in _FEW_HAVE)
 
 
 def _absent(

@@ -85,6 +85,9 @@ class Pod(Object, gc=False):
     runtime_class: str
     has_device_claims: bool
     is_in_group: bool
+    addon: str
+    """Who holds or schedules it instead of kube-scheduler, as `api.kinds` calls that: `Kueue`, `Volcano`; empty for
+    nobody whose objects are read."""
 
     @property
     def is_finished(self) -> bool:
@@ -168,6 +171,7 @@ def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spe
         runtime_class=sys.intern(spec.runtime_class_name or ""),
         has_device_claims=bool(spec.resource_claims),
         is_in_group=spec.scheduling_group is not None,
+        addon=_addon(spec),
     )
 
 
@@ -178,3 +182,13 @@ def difference(first: Object, second: Object) -> Difference:
     if not (first.uid and second.uid and first.version and second.version):
         return Difference.UNKNOWN
     return Difference.NONE if first.version == second.version else Difference.STATE
+
+
+_SCHEDULERS = {"volcano": "Volcano", "kai-scheduler": "KAI", "runai-scheduler": "KAI"}
+
+
+def _addon(spec: Spec) -> str:
+    gates = [str(gate.get("name") or "") for gate in spec.scheduling_gates or ()]
+    if any(gate.startswith("kueue.x-k8s.io/") for gate in gates):
+        return "Kueue"
+    return _SCHEDULERS.get(spec.scheduler_name or "", "")

@@ -58,6 +58,8 @@ class Spec(Struct, kw_only=True, rename="camel", gc=False):
     runtime_class_name: str | None = ""
     resource_claims: list[Raw] | None = None
     scheduling_group: dict[str, object] | None = None
+    scheduling_gates: list[dict[str, object]] | None = None
+    scheduler_name: str | None = ""
     storage_class_name: str | None = ""
     volume_name: str | None = ""
     provider_id: str | None = field(default="", name="providerID")

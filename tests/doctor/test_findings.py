@@ -430,3 +430,25 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
     assert diagnosis.inventory.not_applied == ("a KubeSchedulerConfiguration",)
     (perhaps,) = [found for found in _documents(diagnosis) if found["id"] == "perhaps-none"]
     assert "LimitRange" not in perhaps["kinds"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kinds"),
+    [
+        (
+            "schedulingGates",
+            [{"name": "kueue.x-k8s.io/admission"}],
+            {"Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"},
+        ),
+        ("schedulerName", "volcano", {"PodGroup", "Queue"}),
+        ("schedulerName", "kai-scheduler", {"PodGroup"}),
+        ("schedulingGates", [{"name": "acme.io/later"}], set()),
+    ],
+)
+def test_what_others_keep_is_missing_where_they_hold_pods(
+    field: str, value: object, kinds: set[str], tmp_path: Path
+) -> None:
+    cluster = whole()
+    cluster.change("Pod shop/db-0", f"spec.{field}", value)
+    found = told(diagnosed(tmp_path, cluster.values()))
+    assert {str(one["kind"]).partition(".")[0] for one in found if one["id"] == "missing-kind"} == kinds
