@@ -22,6 +22,7 @@ from kschedx.explain.unread import decide
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.unheard import Kind, Stake, Unheard
 from kschedx.holding.schedulers import SCHEDULERS
+from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -63,11 +64,11 @@ def explain_pod(
     return explain(subject, setup)
 
 
-def explain(subject: Subject, setup: Setup, autoscaling: Options | None = None) -> Explanation:
+def explain(subject: Subject, setup: Setup, autoscaling: Options | Autoscaler | None = None) -> Explanation:
     """One pod's way through the scheduler. Raises `ConfigError` where no profile is the pod's.
 
-    `autoscaling` is what a user says about the cluster's autoscaler. Raises `UndecidableError` where it could have
-    ended otherwise with a kind that may not be listed.
+    `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself. Raises
+    `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
     """
     if is_of_another(subject, setup):
         return _of_another(subject, setup)
@@ -86,12 +87,21 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | None = None) 
     return Explanation(cycle, scheduler, (*setup.notes, *notes, *said), autoscaler)
 
 
-def _autoscaler(cycle: Cycle, snapshot: Snapshot, options: Options) -> tuple[Autoscaler | None, tuple[Note, ...]]:
+def _autoscaler(
+    cycle: Cycle, snapshot: Snapshot, options: Options | Autoscaler
+) -> tuple[Autoscaler | None, tuple[Note, ...]]:
     """The cluster's autoscaler for a pod that fits nowhere, or a note that its status cannot be read."""
     if cycle.outcome is not Outcome.UNSCHEDULABLE:
         return None, ()
+    if isinstance(options, Autoscaler):
+        return options, ()
+    return autoscaler_of(snapshot, options, cycle.release)
+
+
+def autoscaler_of(snapshot: Snapshot, options: Options, release: Release) -> tuple[Autoscaler | None, tuple[Note, ...]]:
+    """The cluster's autoscaler, or a note that what it says of itself cannot be read."""
     try:
-        return Autoscaler.of(snapshot, options, cycle.release), ()
+        return Autoscaler.of(snapshot, options, release), ()
     except InputError as error:
         text = f"what cluster-autoscaler would do is not known: {error}"
         return None, (Note(id="autoscaler-unreadable", text=text),)

@@ -19,6 +19,7 @@ from kschedx.autoscaler.membership import Membership, membership
 from kschedx.autoscaler.pods import UNSCHEDULABLE, Outcome
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import Template, cloud_templates
+from kschedx.errors import ConfigError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Status
@@ -106,9 +107,17 @@ class Autoscaler:
     def written_flags(self) -> dict[str, list[str]]:
         """Those of the Deployment, and over them those that somebody said."""
         return {
-            **(self._deployed or {}),
+            **{name: values for name, values in (self._deployed or {}).items() if self._is_readable(name, values)},
             **{name: list(values) for name, values in self._options.flags.items()},
         }
+
+    def _is_readable(self, name: str, values: list[str]) -> bool:
+        """What a Deployment says is taken as far as it can be read."""
+        try:
+            Flags.read({name: values}, autoscaler_behaviour(self.release.version))
+        except ConfigError:
+            return False
+        return True
 
     @cached_property
     def flags(self) -> Flags:
@@ -121,22 +130,35 @@ class Autoscaler:
         nodes = self.snapshot.cluster.nodes
         return membership(nodes, names, label=self._options.group_label, told=self._options.file.nodes)
 
-    def loop(self, snapshot: Snapshot | None = None) -> Loop:
-        """One loop over the cluster, or over what has become of it."""
+    def loop(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        status: AutoscalerStatus | None = None,
+        more: Mapping[str, str] | None = None,
+        flags: Flags | None = None,
+    ) -> Loop:
+        """One loop over the cluster, or over what has become of it; `more` are new nodes with their groups."""
         snapshot = snapshot or self.snapshot
+        groups = {**self.membership.groups, **(more or {})}
         scheduler = load_profiles(None, self.release)
         taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
             Setup(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
-                group_of=self.membership.group_of,
-                status=self.status,
+                group_of=lambda node: groups.get(node.name),
+                status=status or self.status,
                 cloud=cloud_templates(self._options.file.templates),
-                flags=self.flags,
+                flags=flags or self.flags,
                 behaviour=autoscaler_behaviour(self.release.version),
                 now=nanoseconds(taken),
             )
         )
+
+    @cached_property
+    def _own(self) -> tuple[Loop, Answer]:
+        """The loop over the cluster as it is."""
+        return _run(self.loop())
 
     def about(self, pod: Pod) -> PodScaling | None:
         """What becomes of a pod that waits, among all others that do; None for one that does not wait.
@@ -150,10 +172,13 @@ class Autoscaler:
             snapshot = replace(snapshot, pods=snapshot.pods.with_pods([_given_up(pod)]), _tables={})
         elif snapshot.pods.node_names[row]:
             return None
-        loop = self.loop(snapshot)
-        answer = loop.run()
+        loop, answer = self._own if snapshot is self.snapshot else _run(self.loop(snapshot))
         mine = next((one for one in answer.pods if one.row == row), None)
         return None if mine is None else _about(loop, answer, mine)
+
+
+def _run(loop: Loop) -> tuple[Loop, Answer]:
+    return loop, loop.run()
 
 
 def _given_up(pod: Pod) -> Pod:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.events import not_triggered
+from kschedx.autoscaler.growth import Growth
 from kschedx.autoscaler.pods import Outcome
 
 Json = dict[str, object]
@@ -37,6 +38,18 @@ def scaling_document(autoscaler: Autoscaler, scaling: PodScaling) -> Json:
     if scaling.is_waiting:
         made["isWaiting"] = True
     return made
+
+
+def growth_document(growth: Growth) -> Json:
+    """What the autoscaler adds in the end, as the value of the key `autoscaler` of a Simulation document."""
+    return {
+        "kind": "cluster-autoscaler",
+        "loops": growth.loops,
+        "groups": {one.group: {"from": one.before, "to": one.after, "max": one.maximum} for one in growth.groups},
+        "helped": growth.helped,
+        "result": growth.last.result.value,
+        "byChance": growth.by_chance,
+    }
 
 
 def _group(group: GroupVerdict) -> Json:

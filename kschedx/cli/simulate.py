@@ -13,6 +13,7 @@ from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import DECIDES, Part, Question, asks
 
 if TYPE_CHECKING:
+    from kschedx.autoscaler.growth import Growth
     from kschedx.render.page.model import Page
     from kschedx.simulate.simulation import Options, Simulation
 
@@ -28,6 +29,7 @@ Examples:
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
   kschedx simulate --remove-node node-7 --cordon node-8     # where do their pods go
   kschedx simulate -f app.yaml --steps                      # every decision
+  kschedx simulate --autoscale                              # with the nodes that the autoscaler would add
   kschedx simulate --changes friday.yaml -o json
 
 Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error, 3 kschedx cannot decide about one.
@@ -65,10 +67,20 @@ def simulate(
         bool,
         typer.Option("--delete-emptydir-data", help="A drain evicts pods with an emptyDir.", show_default=False),
     ] = False,
+    autoscale: Annotated[
+        bool,
+        typer.Option(
+            "--autoscale",
+            help="cluster-autoscaler adds nodes first, loop after loop, until it adds no more.",
+            show_default=False,
+        ),
+    ] = False,
     *,
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.autoscaler.cluster import Autoscaler
+    from kschedx.autoscaler.growth import grow
     from kschedx.errors import InputError
     from kschedx.simulate.simulation import Options
     from kschedx.simulate.simulation import simulate as simulated
@@ -78,6 +90,14 @@ def simulate(
         raise InputError(f'--ties: found "{ties}", allowed is "all"')
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    growth: Growth | None = None
+    if autoscale:
+        autoscaler = Autoscaler.of(snapshot, question.autoscaling, setup.release)
+        if autoscaler is None:
+            hint = "it writes the ConfigMap kube-system/cluster-autoscaler-status"
+            raise InputError("--autoscale: nothing is known of a cluster-autoscaler here", hint=hint)
+        growth = grow(autoscaler)
+        snapshot = growth.snapshot
     options = Options(recreate=not no_recreate, seed=seed, force=force, delete_emptydir_data=delete_emptydir_data)
     namespace = question.namespace or reached.namespace
 
@@ -87,20 +107,29 @@ def simulate(
     simulation = run(options)
     connection.tell_missing(snapshot)
     other = other_outcomes(simulation, options, run) if ties else None
-    write(report(simulation, steps=steps, ties=None if other is None else other.text), output)
+    told = None if other is None else other.text
+    write(report(simulation, steps=steps, ties=told, growth=growth), output)
     return exit_code(simulation)
 
 
-def report(simulation: Simulation, *, steps: bool = False, ties: str | None = None) -> Report:
-    """A simulation in every form."""
+def report(
+    simulation: Simulation, *, steps: bool = False, ties: str | None = None, growth: Growth | None = None
+) -> Report:
+    """A simulation in every form; `growth` is what the autoscaler added first."""
 
     def screen(wide: bool) -> None:
+        from kschedx.render.autoscaler import print_growth
         from kschedx.render.simulation import print_simulation
 
+        if growth is not None:
+            print_growth(growth)
         print_simulation(simulation, steps=steps, wide=wide, ties=ties)
 
     def document() -> Mapping[str, object]:
-        return simulation.to_dict() | ({} if ties is None else {"ties": ties})
+        from kschedx.autoscaler.pod_document import growth_document
+
+        grown = {} if growth is None else {"autoscaler": growth_document(growth)}
+        return simulation.to_dict() | ({} if ties is None else {"ties": ties}) | grown
 
     def names() -> list[str]:
         return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)

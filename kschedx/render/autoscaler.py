@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
@@ -11,12 +12,14 @@ from rich.text import Text
 from kschedx.answer.explanation import Explanation
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.events import not_triggered
+from kschedx.autoscaler.growth import Grown, Growth
 from kschedx.autoscaler.loop import Choice, Result
 from kschedx.autoscaler.pods import Outcome
 from kschedx.autoscaler.sizes import Resize
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, TooManyPods
-from kschedx.render.layout import DIM, fact_lines, paragraph, text
+from kschedx.render import terminal
+from kschedx.render.layout import BLANK, DIM, fact_lines, paragraph, text
 from kschedx.render.units import amount, count, listed
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe, headline
@@ -44,6 +47,45 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
     lines += _event(explanation, scaling, width)
     lines += [line for told in _basis(autoscaler, scaling) for line in _fact("by", told, width)]
     return lines
+
+
+def growth_text(growth: Growth) -> str:
+    """What the autoscaler adds for all pods that wait, in a sentence."""
+    left = Counter(one.outcome for one in growth.last.pods)
+    remain = sum(one.remains for one in growth.last.pods)
+    if growth.groups:
+        sizes = ", ".join(map(_sizes, growth.groups))
+        told = f"cluster-autoscaler adds {sizes} for {count(growth.helped, 'pod')}"
+        if growth.loops > 1:
+            told += f", in {count(growth.loops, 'loop')}"
+        if growth.by_chance:
+            told += "; other groups would be as good, and chance decides"
+    else:
+        told = "cluster-autoscaler adds no node"
+    clauses = [f"no group helps {count(remain, 'pod')}"] if remain else []
+    clauses += [
+        f"{left[outcome]} {text}"
+        for outcome, text in (
+            (Outcome.EXPENDABLE, "of too low a priority for it"),
+            (Outcome.DAEMON_SET, "of DaemonSets, which it leaves alone"),
+            (Outcome.NOT_MARKED, "not yet called unschedulable"),
+            (Outcome.NOT_LOOKED_AT, "not looked at"),
+        )
+        if left[outcome]
+    ]
+    if growth.last.error:
+        clauses.append(f"then it fails: {growth.last.error}")
+    return f"{told}; {', '.join(clauses)}" if clauses else told
+
+
+def _sizes(one: Grown) -> str:
+    more = count(one.after - one.before, "node")
+    return f"{more} to {one.group} ({one.before} → {one.after} of at most {one.maximum})"
+
+
+def print_growth(growth: Growth) -> None:
+    out = terminal.console()
+    terminal.write([*paragraph(growth_text(growth), out.width), BLANK], out)
 
 
 def _fact(label: str, content: str, width: int) -> list[Text]:

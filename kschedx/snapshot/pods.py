@@ -246,7 +246,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             creation_timestamps=[*self.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
             deletion_timestamps=[*self.deletion_timestamps, *(None for _ in pods)],
             nominated_node_names=[*self.nominated_node_names, *("" for _ in pods)],
-            node_names=grown(self.node_names, ["" for _ in pods]),
+            node_names=grown(self.node_names, [pod.spec.node_name for pod in pods]),
             node=np.concatenate([self.node, np.full(count, -1, dtype=np.int64)]),
             grouped=None,
             derived={},
