@@ -9,8 +9,9 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.options import SHARD, Part
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import SHARD, Part, Question, asks, shard_of
+from kschedx.cli.question import Question, asks, shard_of
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from kschedx.cli import connection
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.options import READS
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import READS, Question, asks
+from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import Diagnosis

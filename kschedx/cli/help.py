@@ -7,7 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from kschedx.cli.question import ORDER, TITLE_OF
+from kschedx.cli.options import TITLE_OF
+from kschedx.cli.question import ORDER
 
 OWN = "Options"
 _PATHS = ("FILE", "PATH", "TARGET")

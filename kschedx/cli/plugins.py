@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.options import Part
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import Part, Question, asks
+from kschedx.cli.question import Question, asks
 
 HELP = """The plugins that a configuration may name: Kubernetes' own in a release, those of other projects that kschedx
 has, and those of packages that are installed beside it.

@@ -9,8 +9,9 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
+from kschedx.cli.options import Part
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import Part, Question, asks
+from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.framework.config import Profile

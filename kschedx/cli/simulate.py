@@ -9,8 +9,9 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.options import DECIDES, Part
 from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import DECIDES, Part, Question, asks
+from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.growth import Growth

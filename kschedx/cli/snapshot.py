@@ -12,7 +12,8 @@ import typer
 
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
-from kschedx.cli.question import READS, Question, asks
+from kschedx.cli.options import READS
+from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion
+from kschedx.cli.options import DECIDES, SHARD
 from kschedx.cli.output import Format, option
-from kschedx.cli.question import DECIDES, SHARD, Question, asks
+from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod

@@ -1,0 +1,222 @@
+"""The options that several commands have: each stands here once, with its text and its group in the help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Annotated
+
+import typer
+
+from kschedx.cli import completion
+from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
+
+
+class Part(Enum):
+    """Options that a command has together."""
+
+    CLUSTER = auto()
+    NAMESPACE = auto()
+    ORPHANS = auto()
+    PROFILES = auto()
+    RELEASE = auto()
+    GATES = auto()
+    ADMISSION = auto()
+    AUTOSCALER = auto()
+    EXTENDERS = auto()
+    CONNECTION = auto()
+    CHANGES = auto()
+
+
+_SNAPSHOT = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--snapshot",
+        "-s",
+        metavar="PATH",
+        help="A file, folder or archive made by `kschedx snapshot`, `kubectl get ... -A -o json` or another tool; - is "
+        "standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
+    ),
+]
+_NAMESPACE = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="The namespace of what is named.  [default: the context's]",
+        autocompletion=completion.namespaces,
+    ),
+]
+_IGNORE_ORPHANS = Annotated[
+    bool | None,
+    typer.Option(
+        "--ignore-orphans/--refuse-orphans",
+        help="Leave out, or refuse, pods on nodes that are not there.  [default: refuse those of no cluster yet]",
+        show_default=False,
+    ),
+]
+_CONFIG = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE|NAME",
+        help="The KubeSchedulerConfiguration that the scheduler runs with, or a name of `kschedx profiles`.",
+        autocompletion=completion.profiles,
+    ),
+]
+_PROFILE = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="The profile to use in place of the one that spec.schedulerName names.",
+        autocompletion=completion.scheduler_names,
+    ),
+]
+_WITHOUT_UNKNOWN_PLUGINS = Annotated[
+    bool | None,
+    typer.Option(
+        "--without-unknown-plugins",
+        help="Answer as if the plugins that the configuration names and kschedx does not have rejected nothing.",
+    ),
+]
+_KUBE_VERSION = Annotated[
+    str | None,
+    typer.Option(
+        "--kube-version",
+        metavar="VERSION",
+        help="The Kubernetes release to emulate.  [default: the cluster's, else the newest]",
+        autocompletion=completion.releases,
+    ),
+]
+_FEATURE_GATE = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gate",
+        metavar="NAME=true",
+        help="A feature gate of kube-scheduler. Repeatable.",
+    ),
+]
+_ADMISSION_PLUGINS = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--enable-admission-plugins",
+        metavar="NAMES",
+        help="What the API server runs beyond its default ones, which changes a manifest: PodNodeSelector, "
+        "PodTolerationRestriction, ExtendedResourceToleration.",
+    ),
+]
+
+_NODE_GROUP_LABEL = Annotated[
+    str | None,
+    typer.Option(
+        "--node-group-label",
+        metavar="KEY",
+        help="The node label whose value is the name of the node's group, as cluster-autoscaler calls it.  [default: "
+        "found out from the cloud's labels and names]",
+    ),
+]
+_AUTOSCALER_FLAG = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--autoscaler-flag",
+        metavar="NAME=VALUE",
+        help="A flag that cluster-autoscaler runs with. Repeatable.  [default: its Deployment's]",
+    ),
+]
+_NODE_GROUPS = Annotated[
+    str | None,
+    typer.Option(
+        "--node-groups",
+        metavar="FILE",
+        help="What nodes of groups look like and which they are: the output of the autoscaler's /snapshotz, or a file "
+        "of groups with templates, ASG tags and nodes.",
+    ),
+]
+_EXTENDERS = Annotated[
+    str | None,
+    typer.Option(
+        "--extenders",
+        metavar="call|record=FILE|FILE",
+        help="The HTTP extenders of the configuration: call asks them from this machine about filter, prioritize and "
+        "preempt, never bind; record=FILE keeps their answers too; FILE, which may be a snapshot, answers for them.  "
+        "[default: nobody is asked]",
+    ),
+]
+
+
+def _change(*names: str, metavar: str, text: str) -> object:
+    return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
+
+
+CHANGES: Mapping[str, object] = {
+    "apply": _change("--filename", "-f", metavar="FILE", text="Apply manifests, workloads with all their replicas."),
+    "scale": _change("--scale", metavar="KIND/NAME=N", text="Such as deploy/web=10."),
+    "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` would, as budgets allow it."),
+    "cordon": _change("--cordon", metavar="NODE", text="Nothing new comes there."),
+    "uncordon": _change("--uncordon", metavar="NODE", text="It is schedulable again."),
+    "delete": _change("--delete", metavar="KIND/NAME", text="A pod that has a controller comes back."),
+    "add_nodes": _change("--add-nodes", metavar="N=NODE|FILE", text="So many more like this one."),
+    "remove_node": _change("--remove-node", metavar="NODE", text="With its pods, which their controllers make anew."),
+    "taint": _change("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="NODE:KEY- takes it away."),
+    "label": _change("--label", metavar="NODE:KEY=VALUE", text="NODE:KEY- takes it away."),
+    "set": _change(
+        "--set", metavar="KIND/NAME:PATH=VALUE", text="One field: deploy/web:spec.template.spec.priorityClassName=high."
+    ),
+    "changes": _change("--changes", metavar="FILE", text="A YAML list of these: `- scale: deploy/web=10`."),
+}
+"""Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
+
+OPTIONS: Mapping[Part, Mapping[str, object]] = {
+    Part.CLUSTER: {"snapshot": _SNAPSHOT},
+    Part.NAMESPACE: {"namespace": _NAMESPACE},
+    Part.ORPHANS: {"ignore_orphans": _IGNORE_ORPHANS},
+    Part.PROFILES: {
+        "config": _CONFIG,
+        "profile": _PROFILE,
+        "without_unknown_plugins": _WITHOUT_UNKNOWN_PLUGINS,
+    },
+    Part.RELEASE: {"kube_version": _KUBE_VERSION},
+    Part.GATES: {"feature_gate": _FEATURE_GATE},
+    Part.ADMISSION: {"enable_admission_plugins": _ADMISSION_PLUGINS},
+    Part.AUTOSCALER: {
+        "node_group_label": _NODE_GROUP_LABEL,
+        "autoscaler_flag": _AUTOSCALER_FLAG,
+        "node_groups": _NODE_GROUPS,
+    },
+    Part.EXTENDERS: {"extenders": _EXTENDERS},
+    Part.CONNECTION: CONNECTION_OPTIONS,
+    Part.CHANGES: CHANGES,
+}
+"""Each option's name in Python, which is that of its field, and what is typed."""
+
+_TITLES = {
+    Part.CLUSTER: "Cluster",
+    Part.NAMESPACE: "Cluster",
+    Part.ORPHANS: "Cluster",
+    Part.PROFILES: "Scheduler",
+    Part.RELEASE: "Scheduler",
+    Part.GATES: "Scheduler",
+    Part.ADMISSION: "Scheduler",
+    Part.AUTOSCALER: "Autoscaler",
+    Part.EXTENDERS: "Scheduler",
+    Part.CONNECTION: "Connection, as kubectl's",
+    Part.CHANGES: "What if: changes to try first, in the order given; each can be repeated",
+}
+TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in options}
+"""An option's name in Python to the title under which help shows it; a command's own options have none."""
+
+READS = (Part.CLUSTER, Part.CONNECTION)
+"""What a command takes that reads a cluster."""
+DECIDES = tuple(part for part in Part if part is not Part.CHANGES)
+"""What a command takes that says where pods go."""
+
+SHARD = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Of many pods only the I-th of N parts, with -o json; `kschedx merge` puts the parts together.",
+    ),
+]
