@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.api.resources import RequestPart, request_parts
 from kschedx.explain.blockers import NodeAccount, account
 from kschedx.explain.grouping import NodeGroup, node_groups
+from kschedx.explain.hardware_hints import HardwareHint, hardware_hint
 from kschedx.explain.holders import Eviction, Holders, eviction, holders
 from kschedx.explain.label_hints import LabelHint, label_hint
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch
@@ -81,14 +82,17 @@ class Diagnosis:
         return tuple(self._stops())
 
     def _stops(self) -> Iterator[Stop]:
+        held = []
         for status in self.cycle.pre_enqueue:
             if not (status.is_success or status.is_skip):
+                held.append(status.findings)  # PreFilter may say the same once more
                 yield Stop(point="PreEnqueue", status=status)
         rejected = False
         for step in self.cycle.pre_filter:
             if not (step.status.is_success or step.status.is_skip):
                 rejected = True
-                yield Stop(point="PreFilter", status=step.status)
+                if step.status.findings not in held or not step.status.findings:
+                    yield Stop(point="PreFilter", status=step.status)
         whole = self.cycle.pre_filter_status
         if not rejected and not (whole.is_success or whole.is_skip):
             yield Stop(point="PreFilter", status=whole)  # what the plugins named has nothing in common
@@ -140,6 +144,13 @@ class Diagnosis:
         pod = self.cycle.pod
         parts = request_parts(pod.spec, pod.status, options, finding.resource)
         return parts if sum(part.amount for part in parts) == finding.requested else ()
+
+    @cached_property
+    def hardware(self) -> tuple[HardwareHint, ...]:
+        """Where no node offers what the pod asks for, and some have the hardware for it."""
+        findings = (one for group in self.groups for one in group.exemplar.findings)
+        found = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
+        return tuple({hint.resource: hint for hint in found if hint is not None}.values())
 
     @cached_property
     def hints(self) -> tuple[LabelHint, ...]:

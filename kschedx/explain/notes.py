@@ -153,7 +153,8 @@ def _notes(cycle: Cycle) -> list[Note]:
     names = cycle.all_nodes.cluster.names
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
-        gates = ", ".join(gate.name for gate in cycle.pod.spec.scheduling_gates)
+        held = (status.plugin for status in cycle.pre_enqueue if not (status.is_success or status.is_skip))
+        gates = ", ".join(gate.name for gate in cycle.pod.spec.scheduling_gates) or next(held, "")
         found.append(Note(id="gated", text=f"gated by {gates}: the rest is evaluated as if the gates were lifted"))
     if cycle.nominated is not None:
         name = cycle.pod.status.nominated_node_name

@@ -30,6 +30,8 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
     allocatable: int
     unit: str
     """`m` for cpu, empty for everything else."""
+    offered_nowhere: bool = False
+    """No node of the cluster has any of it."""
 
     @property
     def free(self) -> int:
@@ -43,6 +45,10 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
     def never_fits(self) -> bool:
         """Not even on the empty node."""
         return self.requested > self.allocatable
+
+    def to_dict(self) -> dict[str, object]:
+        told = super().to_dict()
+        return told if self.offered_nowhere else {key: value for key, value in told.items() if key != "offeredNowhere"}
 
     @property
     def same_as(self) -> Hashable:

@@ -12,7 +12,7 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
-from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, gate_of_controller, hopeless
+from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, Untold, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import EXTENDER, Certainty, Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
@@ -63,12 +63,12 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
     if gate is not None:
         return gate
     held = [status.plugin for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
-    if held and not cycle.pod.spec.scheduling_gates:
-        return HeldByPlugin(plugin=held[0])
     try:
-        return hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
+        found = hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
     except UndecidableError:
         return None
+    is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
+    return HeldByPlugin(plugin=held[0]) if is_untold else found
 
 
 class _Search:

@@ -233,7 +233,14 @@ def _insufficient(check: _Check, nodes: NodeTable, row: int) -> InsufficientReso
         used=_used(nodes, row, check.resource),
         allocatable=int(check.allocatable[row]),
         unit="m" if check.resource == CPU else "",
+        offered_nowhere=not check.allocatable.any() and not _is_offered(nodes, check.resource),
     )
+
+
+def _is_offered(nodes: NodeTable, resource: str) -> bool:
+    """Whether any node of the whole cluster has some of it."""
+    column = nodes.cluster.resources.index.get(resource)
+    return column is not None and bool(nodes.cluster.allocatable[:, column].any())
 
 
 def _used(nodes: NodeTable, row: int, resource: str) -> int:

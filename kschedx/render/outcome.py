@@ -50,8 +50,9 @@ def headline_block(
 
 
 def message_block(diagnosis: Diagnosis, width: int) -> list[Text]:
-    """The event's text as kube-scheduler writes it, whole, so that a search finds it."""
-    message = diagnosis.cycle.message
+    """The event's text as kube-scheduler writes it, whole, so that a search finds it; none for a pod that does not come
+    to the queue, about which it writes nothing."""
+    message = "" if diagnosis.cycle.outcome is Outcome.GATED else diagnosis.cycle.message
     return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
 
 
@@ -73,7 +74,9 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | N
         case Outcome.GATED:
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
             noun = "gate" if len(gates) == 1 else "gates"
-            held = f"held back by scheduling {noun} {listed(gates, SHOWN)}" if gates else _held(diagnosis)
+            if not gates:
+                return f"{key} is not in the queue, {_held(diagnosis)}; without that {_then(diagnosis, ranking)}"
+            held = f"held back by scheduling {noun} {listed(gates, SHOWN)}"
             return f"{key} is gated, {held}; without that {_then(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             told = f"{key} is undecided: {could_reject(cycle.unheard)}"

@@ -28,6 +28,7 @@ from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe
 from kschedx.render.words.node import hint_text
+from kschedx.render.words.resources import hardware_text
 
 MOST_LINES = 30
 MOST_GROUPS = 8
@@ -196,7 +197,10 @@ def _steps(explanation: Explanation, width: int) -> list[Text]:
 def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
     """Labels that are asked for and that no node has."""
     items = tuple(map(hint_text, diagnosis.hints))
-    return fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
+    lines = fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
+    for hint in diagnosis.hardware:
+        lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, MOST_LABELS)
+    return lines
 
 
 def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:

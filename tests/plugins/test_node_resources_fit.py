@@ -114,7 +114,8 @@ def test_a_node_without_allocatable_holds_no_pod() -> None:
 
 def test_the_facts_close_for_a_resource_that_no_node_offers_any_more() -> None:
     status = fit({GPU: "2"}, running=[{GPU: "3"}])
-    assert status.findings == (InsufficientResource(resource=GPU, requested=2, used=3, allocatable=0, unit=""),)
+    short = InsufficientResource(resource=GPU, requested=2, used=3, allocatable=0, unit="", offered_nowhere=True)
+    assert status.findings == (short,)
 
 
 @pytest.mark.parametrize(

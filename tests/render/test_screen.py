@@ -155,3 +155,14 @@ def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
 def test_an_unknown_node_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "node-1"'):
         why(explained(node("node-1"), asking()), width=100, nodes=["node-l"])
+
+
+def test_a_pod_that_is_held_before_the_queue_is_not_called_gated() -> None:
+    claiming = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
+    explanation = explain_pod(Snapshot.from_objects([node("a"), claiming]), "default/me")
+    lines = [line.plain for line in why(explanation, width=100)]
+    assert lines[0].startswith("‖ default/me is not in the queue, held back by DynamicResources")
+    assert "gate" not in " ".join(lines)
+    # kube-scheduler writes no event about such a pod, and what PreFilter would say again is not told twice
+    assert not [line for line in lines if "kube-scheduler:" in line]
+    assert len([line for line in lines if "no resource claim has been made" in line]) == 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from kschedx.explain.diagnosis import NodeDetail
+from kschedx.explain.hardware_hints import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, ResourceFinding, TooManyPods
-from kschedx.render.units import Balance, balance, count
+from kschedx.render.units import Balance, balance, count, listed
 from kschedx.render.wording import Brief, Fact, Reason, Words
 
 REASONS: dict[str, Reason] = {}
@@ -74,6 +75,13 @@ REASONS[InsufficientResource.reason] = Reason(
 )
 
 
+def hardware_text(hint: HardwareHint) -> str:
+    """`gpu-1 (nvidia.com/gpu.present=true) has the hardware and offers no nvidia.com/gpu: its device plugin ...`."""
+    nodes = listed([f"{node} ({label})" for node, label in hint.nodes], 2)
+    has, offers, its = ("has", "offers", "its") if len(hint.nodes) == 1 else ("have", "offer", "their")
+    return f"{nodes} {has} the hardware and {offers} no {hint.resource}: {its} device plugin does not run, or fails"
+
+
 def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     size = max(len(sums.asks), len(sums.offers))
@@ -105,6 +113,9 @@ def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | N
                 ),
             )
         )
+    if finding.offered_nowhere:
+        text = f"no node offers {finding.resource}"
+        return Words(headline=text, shared=text, facts=(Fact(label="asks", items=(asks,), whole=True),))
     never = ", more than the whole node has" if finding.never_fits else ""
     return Words(
         headline=f"insufficient {finding.resource}, short by {sums.short_by}{never}",

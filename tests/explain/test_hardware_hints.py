@@ -1,0 +1,58 @@
+"""A resource that no node offers, and the nodes that have the hardware for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.render.words import headline
+from kschedx.render.words.resources import hardware_text
+from tests.builders import Manifest, evaluate, node, pod
+
+OFFERS = {"cpu": "8", "memory": "8Gi", "pods": "110"}
+
+
+def diagnosed(*nodes: Manifest, resource: str = "nvidia.com/gpu") -> Diagnosis:
+    asks = [{"name": "main", "resources": {"requests": {resource: "1"}, "limits": {resource: "1"}}}]
+    return Diagnosis(evaluate([*nodes, pod("me", containers=asks)], "default/me"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ({"nvidia.com/gpu.present": "true"}, ["nvidia.com/gpu.present=true"]),
+        ({"feature.node.kubernetes.io/pci-10de.present": "true"}, ["feature.node.kubernetes.io/pci-10de.present=true"]),
+        ({"cloud.google.com/gke-accelerator": "nvidia-l4"}, ["cloud.google.com/gke-accelerator=nvidia-l4"]),
+        ({"nvidia.com/gpu.present": "false"}, []),
+        ({"disk": "ssd"}, []),
+    ],
+)
+def test_labels_of_the_hardware(labels: dict[str, str], told: list[str]) -> None:
+    diagnosis = diagnosed(node("a", labels=labels), node("b"))
+    assert [label for hint in diagnosis.hardware for _, label in hint.nodes] == told
+    assert headline(diagnosis.groups[0].exemplar.findings[0]) == "no node offers nvidia.com/gpu"
+
+
+def test_the_hint_in_words() -> None:
+    (hint,) = diagnosed(node("a", labels={"nvidia.com/gpu.count": "8"})).hardware
+    assert hardware_text(hint) == (
+        "a (nvidia.com/gpu.count=8) has the hardware and offers no nvidia.com/gpu: its device plugin does not run, "
+        "or fails"
+    )
+
+
+def test_a_resource_that_another_node_offers_is_another_matter() -> None:
+    diagnosis = diagnosed(
+        node("a", labels={"nvidia.com/gpu.present": "true"}),
+        node("b", taints=["gpu:NoSchedule"], allocatable={**OFFERS, "nvidia.com/gpu": "1"}),
+    )
+    assert not diagnosis.hardware
+    assert {headline(one) for group in diagnosis.groups for one in group.exemplar.findings} == {
+        "insufficient nvidia.com/gpu, short by 1, more than the whole node has",
+        "untolerated taint gpu:NoSchedule",
+    }
+
+
+def test_the_document_tells_only_where_it_is_so() -> None:
+    (finding,) = diagnosed(node("a")).groups[0].exemplar.findings
+    assert finding.to_dict()["offeredNowhere"] is True
