@@ -34,9 +34,9 @@ def lack(kind: str, what: str = "") -> Lack:
 
 
 def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
-    """The kinds that answers depend on and a dump does not hold at all."""
+    """The kinds of Kubernetes that answers depend on and a dump does not hold at all."""
     held = frozenset(kinds)
-    return tuple(lack(key) for key, kind in KINDS.items() if kind.leaves and key not in held)
+    return tuple(lack(key) for key, kind in KINDS.items() if kind.leaves and kind.is_of_kubernetes and key not in held)
 
 
 class Dump(Struct, frozen=True, kw_only=True):
