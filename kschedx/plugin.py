@@ -43,6 +43,7 @@ from kschedx.framework.interface import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    Touch,
 )
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
@@ -83,6 +84,7 @@ __all__ = [
     "Snapshot",
     "StateKey",
     "Status",
+    "Touch",
     "Verdicts",
     "error",
     "finding",

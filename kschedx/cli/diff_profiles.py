@@ -44,7 +44,7 @@ Where pods are compared, the code is about them.
 SUMMARY = "What another profile, or release, does to pods."
 
 
-@asks(Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS, Part.GATES, Part.EXTENDERS, Part.CONNECTION)
+@asks(Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS, Part.UNKNOWN, Part.GATES, Part.EXTENDERS, Part.CONNECTION)
 def diff_profiles(
     arguments: Annotated[
         list[str] | None,
@@ -193,7 +193,13 @@ def _setups(named: Iterable[_Named], question: Question, cluster: Snapshot | Non
 
     def setup(one: _Named) -> Setup:
         with placed(one.name):
-            return Setup.of(one.name, one.config, resolve(one.version or own, question.gates), question.ask)
+            return Setup.of(
+                one.name,
+                one.config,
+                resolve(one.version or own, question.gates),
+                question.ask,
+                without_unknown_plugins=question.without_unknown_plugins,
+            )
 
     first, second = map(setup, named)
     return first, second

@@ -19,6 +19,7 @@ class Part(Enum):
     NAMESPACE = auto()
     ORPHANS = auto()
     PROFILES = auto()
+    UNKNOWN = auto()
     RELEASE = auto()
     GATES = auto()
     ADMISSION = auto()
@@ -175,8 +176,8 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.PROFILES: {
         "config": _CONFIG,
         "profile": _PROFILE,
-        "without_unknown_plugins": _WITHOUT_UNKNOWN_PLUGINS,
     },
+    Part.UNKNOWN: {"without_unknown_plugins": _WITHOUT_UNKNOWN_PLUGINS},
     Part.RELEASE: {"kube_version": _KUBE_VERSION},
     Part.GATES: {"feature_gate": _FEATURE_GATE},
     Part.ADMISSION: {"enable_admission_plugins": _ADMISSION_PLUGINS},
@@ -196,6 +197,7 @@ _TITLES = {
     Part.NAMESPACE: "Cluster",
     Part.ORPHANS: "Cluster",
     Part.PROFILES: "Scheduler",
+    Part.UNKNOWN: "Scheduler",
     Part.RELEASE: "Scheduler",
     Part.GATES: "Scheduler",
     Part.ADMISSION: "Scheduler",

@@ -38,9 +38,18 @@ class Setup(Struct, frozen=True, kw_only=True):
     """How the release was found out."""
 
     @classmethod
-    def of(cls, name: str, config: Mapping[str, object] | None, release: Release, ask: Ask | None = None) -> Setup:
+    def of(
+        cls,
+        name: str,
+        config: Mapping[str, object] | None,
+        release: Release,
+        ask: Ask | None = None,
+        *,
+        without_unknown_plugins: bool = False,
+    ) -> Setup:
         """To be compared with another, on any cluster. Raises `ConfigError` for what kube-scheduler would refuse."""
-        return cls(name=name, scheduler=scheduler_of(config, release, ask=ask))
+        scheduler = scheduler_of(config, release, ask=ask)
+        return cls(name=name, scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler)
 
     @classmethod
     def for_cluster(
