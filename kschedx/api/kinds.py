@@ -218,6 +218,11 @@ _ROWS = (
         leaves="what namespaces are promised and may use at most",
     ),
     Kind(
+        name="NodeResourceTopology", plural="noderesourcetopologies", group=scheduler_plugins.TOPOLOGY_GROUP,
+        versions=("v1alpha2",), is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
+        read_by=("NodeResourceTopologyMatch",), leaves="what the NUMA nodes of a node have left",
+    ),
+    Kind(
         name="Workload", plural="workloads", group=kueue.GROUP, versions=_OF_KUEUE, is_optional=True,
         record=kueue.Workload, addon="Kueue", leaves="what Kueue's Workload of a pod waits for",
     ),

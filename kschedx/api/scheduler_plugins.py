@@ -1,13 +1,14 @@
-"""What kubernetes-sigs/scheduler-plugins keeps in a cluster: the group scheduling.x-k8s.io."""
+"""What kubernetes-sigs/scheduler-plugins keeps in a cluster: scheduling.x-k8s.io, topology.node.k8s.io."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.api.integers import Int32
 from kschedx.api.types import ObjectMeta, ResourceList
 
 GROUP = "scheduling.x-k8s.io"
+TOPOLOGY_GROUP = "topology.node.k8s.io"
 POD_GROUP_LABEL = f"{GROUP}/pod-group"
 
 MINIMUM_PREEMPTABLE_PRIORITY = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority"
@@ -37,3 +38,38 @@ class ElasticQuota(Struct, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ElasticQuotaSpec = ElasticQuotaSpec()
+
+
+SCOPE_ATTRIBUTE, POLICY_ATTRIBUTE = "topologyManagerScope", "topologyManagerPolicy"
+SCOPES = ("container", "pod")
+SINGLE_NUMA_NODE = "single-numa-node"
+POLICIES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE)
+POD_LEVEL, CONTAINER_LEVEL = "SingleNUMANodePodLevel", "SingleNUMANodeContainerLevel"
+"""The values of the deprecated topologyPolicies that reject anything."""
+NUMA_ZONE = "Node"
+NUMA_PREFIX = "node-"
+
+
+class Attribute(Struct, frozen=True, kw_only=True):
+    setting: str = field(default="", name="name")
+    choice: str = field(default="", name="value")
+
+
+class ZoneResource(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    available: str | int | float = "0"
+
+
+class Zone(Struct, frozen=True, kw_only=True):
+    numa: str = field(default="", name="name")
+    zone_type: str = field(default="", name="type")
+    resources: tuple[ZoneResource, ...] = ()
+
+
+class NodeResourceTopology(Struct, frozen=True, kw_only=True, rename="camel"):
+    """topology.node.k8s.io/v1alpha2, under the node's name: what each of its NUMA nodes has left."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    topology_policies: tuple[str, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    zones: tuple[Zone, ...] = ()

@@ -263,6 +263,10 @@ def _has_elastic_quotas(cycle: Cycle) -> bool:
     return _runs(cycle, "CapacityScheduling")
 
 
+def _looks_at_numa_nodes(cycle: Cycle) -> bool:
+    return _runs(cycle, "NodeResourceTopologyMatch")
+
+
 def _runs(cycle: Cycle, plugin: str) -> bool:
     return any(plugin in plugins for plugins in cycle.profile.points.values())
 
@@ -330,6 +334,7 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "PodGroup": _is_in_group,
     "PodGroup.scheduling.x-k8s.io": _is_in_gang,
     "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
+    "NodeResourceTopology": _looks_at_numa_nodes,
     "ResourceClaim": _claims_devices,
     "ResourceSlice": _has_claims_of_pod,
     "ResourceClaimTemplate": _has_claims_to_come,

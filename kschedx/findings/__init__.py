@@ -68,6 +68,7 @@ from kschedx.findings.scheduler_plugins import (
     ElasticQuotaExceeded,
     GangResourcesShort,
     GangTooSmall,
+    NumaMisfit,
     ResourceGap,
     SchedulerPluginsFinding,
 )
@@ -159,6 +160,7 @@ __all__ = [
     "NodeNameMismatch",
     "NodeUnschedulable",
     "NodesExcluded",
+    "NumaMisfit",
     "PluginFinding",
     "PluginMessage",
     "PodAffinityUnsatisfied",

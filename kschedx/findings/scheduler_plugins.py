@@ -47,4 +47,14 @@ class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
     """`m` for cpu, empty for everything else."""
 
 
-SchedulerPluginsFinding = GangTooSmall | GangResourcesShort | ElasticQuotaExceeded
+class NumaMisfit(Facts, frozen=True, kw_only=True):
+    """No single NUMA node has all that a container, or the whole pod where `container` is empty, asks for."""
+
+    reason: ClassVar[str] = "numa-misfit"
+    container: str
+    resource: str
+    """The one that no NUMA node which suits the resources before it has enough of."""
+    numa_nodes: int
+
+
+SchedulerPluginsFinding = NumaMisfit | GangTooSmall | GangResourcesShort | ElasticQuotaExceeded

@@ -206,6 +206,13 @@ PLUGINS = (
         lacks="postFilter",
     ),
     Row(name="NodeResourcesAllocatable", project=SCHEDULER_PLUGINS, follows="0.35", points="score"),
+    Row(
+        name="NodeResourceTopologyMatch",
+        project=SCHEDULER_PLUGINS,
+        follows="0.35",
+        points="filter, score, reserve, postBind",
+        lacks="score",
+    ),
     Row(name="PreemptionToleration", project=SCHEDULER_PLUGINS, follows="0.35", points="postFilter"),
     Row(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="qos_sort"),
 )

@@ -313,3 +313,73 @@ def test_a_time_that_may_have_passed_is_not_guessed() -> None:
     config = naming("PreemptionToleration", without=("DefaultPreemption",))
     with pytest.raises(UndecidableError, match="3600 seconds"):
         evaluate(objects, "default/new", config)
+
+
+# --- NodeResourceTopologyMatch
+
+
+def topology(*zones: Mapping[str, str], scope: str = "container", policy: str = "single-numa-node") -> Manifest:
+    return {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": "a"},
+        "attributes": [
+            {"name": "topologyManagerScope", "value": scope},
+            {"name": "topologyManagerPolicy", "value": policy},
+        ],
+        "zones": [
+            {
+                "name": f"node-{number}",
+                "type": "Node",
+                "resources": [{"name": name, "capacity": "64", "available": text} for name, text in zone.items()],
+            }
+            for number, zone in enumerate(zones)
+        ],
+    }
+
+
+def guaranteed(*cpus: str, **more: str) -> Manifest:
+    every = [{"cpu": cpu, "memory": "1Gi", **more} for cpu in cpus]
+    resources = [{"requests": amounts, "limits": amounts} for amounts in every]
+    return {"containers": [{"name": f"c{i}", "resources": one} for i, one in enumerate(resources)]}
+
+
+TWO = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "2", "memory": "8Gi"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "zones", "options", "reason"),
+    [
+        (guaranteed("4"), TWO, {}, ""),
+        (guaranteed("5"), TWO, {}, "cannot align container"),
+        (guaranteed("4", "2"), TWO, {}, ""),
+        (guaranteed("3", "3"), TWO, {}, "cannot align container"),
+        (guaranteed("3", "3"), TWO, {"scope": "pod"}, "cannot align pod"),
+        (guaranteed("2", "2"), TWO, {"scope": "pod"}, ""),
+        (guaranteed("5"), TWO, {"policy": "restricted"}, ""),
+        (containers(cpu="5"), TWO, {}, ""),
+        ({"containers": [{"name": "main"}]}, TWO, {}, ""),
+        (guaranteed("1", **{"example.com/nic": "1"}), TWO, {}, ""),
+        (
+            guaranteed("3", **{"example.com/nic": "1"}),
+            (TWO[0], {**TWO[1], "example.com/nic": "2"}),
+            {},
+            "cannot align container",
+        ),
+        (
+            {**guaranteed("1"), "initContainers": guaranteed("5")["containers"]},
+            TWO,
+            {},
+            "cannot align init container",
+        ),
+    ],
+)
+def test_all_from_one_numa_node(
+    spec: Manifest, zones: tuple[Mapping[str, str], ...], options: Mapping[str, str], reason: str
+) -> None:
+    roomy = node("a", allocatable={"cpu": "8", "memory": "32Gi", "pods": "9", "example.com/nic": "4"})
+    objects = [roomy, topology(*zones, **options), pod("web", spec=spec)]
+    cycle = evaluate(objects, "default/web", naming("NodeResourceTopologyMatch"))
+    assert cycle.filter is not None
+    assert cycle.filter.status(0).reasons == ((reason,) if reason else ())
+    assert [one.where for one in cycle.unheard] == [("score",)]

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, inspect
 
-from kschedx.api import devices, optional_admission, selectors, storage, types
+from kschedx.api import devices, optional_admission, scheduler_plugins, selectors, storage, types
 from kschedx.api.kinds import KINDS, kind_of
-from kschedx.api.scheduler_plugins import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
 from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
 from kschedx.export.anonymous import devices as device_texts
@@ -38,7 +37,19 @@ _image = changes.name(changes.ANY_LENGTH)
 _number = changes.text(lambda text, _: text if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else "")
 _dns_label = changes.name(changes.DNS_LABEL)
 
+_TOPOLOGY = frozenset({
+    scheduler_plugins.SCOPE_ATTRIBUTE, scheduler_plugins.POLICY_ATTRIBUTE, scheduler_plugins.POD_LEVEL,
+    scheduler_plugins.CONTAINER_LEVEL, scheduler_plugins.NUMA_ZONE, *scheduler_plugins.SCOPES,
+    *scheduler_plugins.POLICIES,
+})  # fmt: skip
+_setting = changes.text(lambda text, _: text if text in _TOPOLOGY else "")
+
 BY_FIELD: Mapping[str, Change] = {
+    "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
+    "setting": _setting,
+    "choice": _setting,
+    "zone_type": _setting,
+    "topology_policies": changes.list_of(_setting),
     "namespace": _dns_label,
     "uid": _uid,
     "annotations": _annotations,
@@ -171,7 +182,7 @@ ANNOTATIONS: Mapping[str, Change] = {
     optional_admission.NODE_SELECTOR: changes.text(changes.label_pairs),
     optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
     optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
-    **dict.fromkeys((MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS), _number),
+    **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
 """The annotations that are read; no other is kept."""
 

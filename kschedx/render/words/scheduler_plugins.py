@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from kschedx.findings import ElasticQuotaExceeded, GangResourcesShort, GangTooSmall, SchedulerPluginsFinding
-from kschedx.render.units import amount, amounts
+from kschedx.findings import ElasticQuotaExceeded, GangResourcesShort, GangTooSmall, NumaMisfit, SchedulerPluginsFinding
+from kschedx.render.units import amount, amounts, count
 from kschedx.render.wording import Fact, Reason, Words
 
 REASONS: dict[str, Reason] = {}
@@ -19,6 +19,8 @@ def describe(finding: SchedulerPluginsFinding) -> Words:
             return _gang_resources_short(finding)
         case ElasticQuotaExceeded():
             return _elastic_quota_exceeded(finding)
+        case NumaMisfit():
+            return _numa_misfit(finding)
         case _:
             assert_never(finding)
 
@@ -69,3 +71,20 @@ def _elastic_quota_exceeded(finding: ElasticQuotaExceeded) -> Words:
         headline=f"{finding.resource} {total} > {limit}, {whose}",
         facts=(Fact(label="rule", items=(f"{asked} asked + {used} used = {total} > {limit}",), whole=True),),
     )
+
+
+REASONS[NumaMisfit.reason] = Reason(
+    plugins=("NodeResourceTopologyMatch",),
+    means=(
+        "The node's kubelet has the policy single-numa-node, and none of its NUMA nodes alone has all that the "
+        "container, or the pod, asks for."
+    ),
+    arises="Pods that ask for more than a NUMA node has, or free resources that are spread over several of them.",
+    fixes=("ask for less", "wait for other pods on the node to end", "another topology manager policy for the node"),
+)
+
+
+def _numa_misfit(finding: NumaMisfit) -> Words:
+    who = f"container {finding.container}" if finding.container else "the pod"
+    where = f"none of {count(finding.numa_nodes, 'NUMA node')}"
+    return Words(headline=f"{where} alone has enough {finding.resource} for {who}")
