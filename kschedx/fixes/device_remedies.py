@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from msgspec.structs import replace
@@ -149,15 +149,21 @@ def _fewer(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
 
 
 def _wider(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
-    """Any device of the class; devices that need not go together."""
+    """Any device of the class, for one request or for all that lack devices; devices that need not go together."""
+    lacking: dict[str, list[str]] = {}
     for short in finding.shortages:
-        claim = place.snapshot.devices.claims.get(short.claim)
-        if claim is None or short.stage == "none" or _is_used_by_others(claim, place):
+        if short.stage != "none":
+            lacking.setdefault(short.claim, []).append(short.request)
+    for key, requests in lacking.items():
+        claim = place.snapshot.devices.claims.get(key)
+        if claim is None or _is_used_by_others(claim, place):
             continue
-        requests = tuple(_unselective(one) if one.name == short.request else one for one in claim.spec.devices.requests)
-        if requests != claim.spec.devices.requests:
-            spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-            yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=short.request)
+        for some in dict.fromkeys((*((one,) for one in requests), tuple(requests))):
+            devices = claim.spec.devices
+            made = tuple(_unselective(one, some) for one in devices.requests)
+            if made != devices.requests:
+                spec = replace(claim.spec, devices=replace(devices, requests=made))
+                yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=", ".join(some))
     for key in finding.claims if finding.constraints else ():
         claim = place.snapshot.devices.claims.get(key)
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
@@ -165,8 +171,15 @@ def _wider(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
             yield s.WidenDeviceClaim(claim=_anew(claim, spec))
 
 
-def _unselective(request: DeviceRequest) -> DeviceRequest:
-    return request if request.exactly is None else replace(request, exactly=replace(request.exactly, selectors=()))
+def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
+    """Without selectors, where it or its alternative (`request/alternative`) is among the names."""
+    exactly = request.exactly
+    if exactly is not None and request.name in names:
+        exactly = replace(exactly, selectors=())
+    alternatives = tuple(
+        replace(one, selectors=()) if f"{request.name}/{one.name}" in names else one for one in request.first_available
+    )
+    return replace(request, exactly=exactly, first_available=alternatives)
 
 
 # --- the pods that have them
