@@ -173,7 +173,8 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequen
     pods = snapshot.pods
     row = orphans[0]
     name = pods.node_names[row]
-    more = f" (and {len(orphans) - 1} more pods on nodes that are not there)" if len(orphans) > 1 else ""
+    others = len(orphans) - 1
+    more = f" (and {others} more pod{'s' if others > 1 else ''} on nodes that are not there)" if others else ""
     place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
     raise InputError(f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)).at(
         place

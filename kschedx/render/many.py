@@ -64,22 +64,26 @@ def many(
 
 def sentence(answers: Sequence[Answer]) -> str:
     """`12 pods: 3 can be scheduled, 9 cannot`."""
-    parts = []
+    parts: list[tuple[int, str]] = []
     for outcome, number in counts(answers).items():
         match outcome:
             case Outcome.SCHEDULED:
-                parts.append(f"{number:,} can be scheduled")
+                parts.append((number, "can be scheduled"))
             case Outcome.UNSCHEDULABLE:
-                parts.append(f"{number:,} cannot")
+                parts.append((number, "cannot"))
             case Outcome.GATED:
-                parts.append(f"{number:,} held back by gates")
+                parts.append((number, "held back by gates"))
             case Outcome.ERROR:
-                parts.append(f"{number:,} end in an internal error of kube-scheduler")
+                parts.append((number, "end in an internal error of kube-scheduler"))
             case None | Outcome.UNDECIDED:
-                parts.append(f"{number:,} cannot be decided")
+                parts.append((number, "cannot be decided"))
             case _:
                 assert_never(outcome)
-    return f"{count(len(answers), 'pod')}: {', '.join(parts)}"
+    pods = count(len(answers), "pod")
+    if len(parts) == 1:
+        told = parts[0][1]
+        return f"{pods} {told} be scheduled" if told == "cannot" else f"{pods} {told}"
+    return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
 
 
 def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bool) -> list[Text]:

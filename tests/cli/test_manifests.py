@@ -56,7 +56,7 @@ def test_a_folder_and_standard_input(tmp_path: Path) -> None:
     write(folder, workload("Deployment"), name="a.yaml")
     write(folder, workload("Deployment", "api"), name="b.yaml")
     cluster = write(tmp_path, NODE)
-    assert kschedx("why", folder, "-s", cluster).out.startswith("2 pods: 2 can be scheduled")
+    assert kschedx("why", folder, "-s", cluster).out.startswith("2 pods can be scheduled")
     piped = kschedx("why", "-f", "-", "-s", cluster, stdin=json.dumps(workload("Deployment")))
     assert (piped.code, piped.err) == (0, "")
 
