@@ -480,7 +480,9 @@ def test_a_timeout_that_cannot_be_read(text: str, url: str, tmp_path: Path) -> N
 
 def forbid(api: FakeApiServer, *kinds: str) -> None:
     for kind in kinds:
-        api.fail(f"/{KINDS[kind].plural}", failure(403, f"{kind} is forbidden"), forever=True)
+        row = KINDS[kind]
+        path = f"/{row.plural}" if row.only else f"/{row.api_version}/{row.plural}"  # others are listed everywhere
+        api.fail(path, failure(403, f"{kind} is forbidden"), forever=True)
 
 
 @pytest.mark.parametrize("kind", ["Node", "Pod"])

@@ -308,7 +308,7 @@ def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: P
     assert "not in it: services (forbidden)\n" in told
     live = why("shop/big-0", "--kubeconfig", config)
     assert why("shop/big-0", "-s", tmp_path / "a.json") == live
-    groups = {"PodGroup": "absent", "PodGroup.scheduling.x-k8s.io": "absent"}
+    groups = {key: "absent" for key, kind in KINDS.items() if kind.plural == "podgroups"}
     assert live["source"]["missing"] == {**groups, "Service": "forbidden"}
     assert live["source"]["serverVersion"] == "v1.36.2"
 
