@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, cast
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.sources import compressed, foreign, manifests
@@ -16,7 +16,7 @@ from kschedx.sources.batch import Batch
 from kschedx.sources.compressed import Budget, Counted
 from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import ItemError
-from kschedx.sources.manifests import HEAD, holds_nothing
+from kschedx.sources.manifests import HEAD, Refuse, holds_nothing
 from kschedx.sources.streams import Joined, Readable
 from kschedx.sources.tree import SUFFIXES, Folder, Tree, unreadable
 
@@ -25,12 +25,14 @@ _MOST_KEPT = 512 << 20
 """Bytes of an archive that comes through a pipe, which is needed twice."""
 
 
-Refuse: TypeAlias = Callable[[InputError], None]
-
-
 def raise_it(error: InputError) -> None:
     """What `read` does with a file in a folder or an archive that cannot be read."""
     raise error
+
+
+def _lenient(refuse: Refuse) -> Refuse | None:
+    """None where the first error ends the reading."""
+    return None if refuse is raise_it else refuse
 
 
 def read(path: str, see: See = ignore, refuse: Refuse = raise_it) -> Iterator[Batch]:
@@ -103,7 +105,7 @@ def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Ref
         yield from _tree(Tar(reopened, source), source, see, refuse, budget)
     else:
         again.forget()
-        yield from manifests.read(head, content, source, None if packed else path, see)
+        yield from manifests.read(head, content, source, None if packed else path, see, refuse=_lenient(refuse))
 
 
 def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | None) -> Iterator[Batch]:
@@ -123,7 +125,9 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | No
         try:
             head, content = _unpacked(file, member.source, own)
             path = member.path if content is file else None
-            for batch in manifests.read(head, content, member.source, path, see, plan.wanted[member.name]):
+            for batch in manifests.read(
+                head, content, member.source, path, see, plan.wanted[member.name], _lenient(refuse)
+            ):
                 yield batch
         except InputError as error:
             is_other = batch is None and (isinstance(error, ItemError) or plan.is_beside(member.name))

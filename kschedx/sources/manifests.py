@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 from kschedx.errors import InputError, Place
 from kschedx.sources import foreign
@@ -15,6 +16,7 @@ from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import is_nameless
 from kschedx.sources.streams import Joined, Readable
 
+Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
 MAX_TEXT = 512 << 20
@@ -23,11 +25,19 @@ _SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
-def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, kind: str = "") -> Iterator[Batch]:
+def read(
+    head: bytes,
+    file: Readable,
+    source: str,
+    path: Path | None,
+    see: See,
+    kind: str = "",
+    refuse: Refuse | None = None,
+) -> Iterator[Batch]:
     """The objects in a file that begins with `head` and goes on in `file`.
 
     `path` is where it can be read again, `kind` what it is a list of ("v1 PodList") where that is known otherwise.
-    Raises InputError with the place.
+    With `refuse`, what cannot be read of several YAML documents is left out. Raises InputError with the place.
     """
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     with_logs = cluster_info.is_stdout(start)  # and in those may be anything
@@ -39,12 +49,12 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
     elif kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
         text = _whole(whole, source)
         listed = simulator.as_list(kind, b"[%b]" % text) if is_nameless(text) else text
-        yield from _any(start, listed, source, path)
+        yield from _any(start, listed, source, path, refuse)
     elif simulator.may_be_export(start):
         text = _whole(whole, source)
         export = simulator.export(text, source)
         if export is None:
-            yield from _any(start, text, source, path)
+            yield from _any(start, text, source, path, refuse)
         else:
             yield from export.batches()
             see(export.dump())
@@ -53,13 +63,13 @@ def read(head: bytes, file: Readable, source: str, path: Path | None, see: See, 
         if start.startswith(b"{"):
             yield from JsonStream(without, source=source).batches()
         else:
-            yield from _yaml(_whole(without, source), source)
+            yield from _yaml(_whole(without, source), source, refuse)
         if dump := without.dump(source):
             see(dump)
     elif _has_braces(start) and len(head) >= HEAD:
         yield from JsonStream(whole, source=source, path=path).batches()
     else:
-        yield from _any(start, _whole(whole, source), source, path)
+        yield from _any(start, _whole(whole, source), source, path, refuse)
 
 
 def holds_nothing(source: str) -> InputError:
@@ -86,31 +96,31 @@ def _has_braces(start: bytes) -> bool:
     return start.startswith((b"{", b"[")) and not start.startswith(b"{{")
 
 
-def _any(start: bytes, text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
+def _any(start: bytes, text: bytes, source: str, path: Path | None, refuse: Refuse | None) -> Iterator[Batch]:
     """A text that is at hand as a whole."""
     if _has_braces(start):
-        yield from _braces(text, source, path)
+        yield from _braces(text, source, path, refuse)
     else:
-        yield from _yaml(text, source)
+        yield from _yaml(text, source, refuse)
 
 
-def _braces(text: bytes, source: str, path: Path | None) -> Iterator[Batch]:
+def _braces(text: bytes, source: str, path: Path | None, refuse: Refuse | None) -> Iterator[Batch]:
     """A short text that begins as JSON does: it may be YAML in flow style, or begin so."""
     try:
         batches = list(JsonStream(io.BytesIO(text), source=source, path=path).batches())
     except InputError:
         if _JSON_START.match(text) and b"\n---" not in text:
             raise
-        yield from _yaml(text, source)
+        yield from _yaml(text, source, refuse)
     else:
         yield from batches
 
 
-def _yaml(text: bytes, source: str) -> Iterator[Batch]:
+def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
     from kschedx.sources import yaml_bulk
 
     try:
-        yield from yaml_bulk.read(text, source=source)
+        yield from yaml_bulk.read(text, source=source, refuse=refuse)
     except InputError as error:
         line = foreign.template_line(text)
         if line is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import msgspec
@@ -57,20 +57,42 @@ _NOT_FINITE = re.compile(rb"[-+]?\.(?:inf|nan)", re.IGNORECASE)
 _decoder = msgspec.json.Decoder(float_hook=lambda text: as_number(float(text)))
 
 
-def read(data: bytes, *, source: str) -> Iterator[Batch]:
-    """The objects of a YAML text, in a batch per document, or several for a long list."""
+def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | None = None) -> Iterator[Batch]:
+    """The objects of a YAML text, in a batch per document, or several for a long list.
+
+    With `refuse`, a document that cannot be read is left out where there are others; `refuse` is called with the error.
+    """
+    refused: list[InputError] = []
+    is_alone = True
     for document in split(data, source=source):
-        pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
-        if pieces is not None:
-            yield from _list(document, pieces, source)
-            continue
-        value = _bulk(document.text) if len(data) > SMALL else None
-        if isinstance(value, dict) and not str(value.get("kind")).endswith("List"):
-            spot = Spot(document=document.number, line=_first_line(document))
-            origin = ListedOrigin(source=source, spots=(spot,))
-            yield Batch(items=_flatten(value, (), document, spot, source).items, origin=origin)
-        else:
-            yield from _exactly(document, source)
+        try:
+            for batch in _document(document, source, is_long=len(data) > SMALL):
+                is_alone = False
+                yield batch
+        except InputError as error:
+            if refuse is None:
+                raise
+            refused.append(error)
+    if len(refused) == 1 and is_alone:
+        raise refused[0]
+    for one in refused:
+        assert refuse is not None
+        refuse(one)
+
+
+def _document(document: Text, source: str, *, is_long: bool) -> Iterator[Batch]:
+    """`is_long` tells that the text with all its documents is."""
+    pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
+    if pieces is not None:
+        yield from _list(document, pieces, source)
+        return
+    value = _bulk(document.text) if is_long else None
+    if isinstance(value, dict) and not str(value.get("kind")).endswith("List"):
+        spot = Spot(document=document.number, line=_first_line(document))
+        origin = ListedOrigin(source=source, spots=(spot,))
+        yield Batch(items=_flatten(value, (), document, spot, source).items, origin=origin)
+    else:
+        yield from _exactly(document, source)
 
 
 def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:

@@ -181,3 +181,13 @@ def test_what_comes_after_a_fault_is_read_too(tmp_path: Path) -> None:
     for said in ("1 core", "much", "spec.selector", "nobody-made-it"):
         assert said in told
     assert "4 things cannot be read" in told
+
+
+def test_documents_after_a_broken_one_are_read(tmp_path: Path) -> None:
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n"
+    broken = "kind: Pod\nmetadata: {name: b\n"
+    (tmp_path / "all.yaml").write_text("---\n".join([node, broken, "replicas: 3\n", pod]), encoding="utf-8")
+    ran = doctor("-s", "all.yaml", "-o", "json", cwd=tmp_path)
+    assert len(problems(ran)) == 2
+    assert json.loads(ran.out)["inventory"]["kinds"] == {"Pod": 1, "Node": 1}
