@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -12,7 +12,7 @@ from kschedx.explain.missing import missing_notes
 from kschedx.explain.recorded import differences, recorded
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.unheard import Kind, Stake, open_stake
+from kschedx.framework.unheard import Kind, Stake, Unheard, open_stake
 from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -88,16 +88,7 @@ def _unknown_plugins(cycle: Cycle) -> Iterator[Note]:
     left_out = [one for one in cycle.unheard if one.kind is Kind.PLUGIN]
     if not left_out:
         return
-    could = {
-        Stake.FIT: ", which could reject the pod",
-        Stake.NODE: ", which could prefer another node",
-        Stake.NOTHING: "",
-    }
     stands = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
-    named = ", ".join(
-        f"{one.name} ({', '.join(one.where)})" + ("" if stands or one.is_waived else could[one.stake])
-        for one in left_out
-    )
     if stands:
         worth = ": the answer stands whatever they would say"
     elif all(one.is_waived for one in left_out):
@@ -106,8 +97,20 @@ def _unknown_plugins(cycle: Cycle) -> Iterator[Note]:
         worth = " (--without-unknown-plugins: answer as if none of them rejected it)"
     else:
         worth = ""
-    text = f"plugins that kschedx does not have were left out{worth}: {named}"
+    told = []
+    for does, stake in (("could reject the pod", Stake.FIT), ("could prefer another node", Stake.NODE)):
+        mattering = [one for one in left_out if one.stake is stake and not (stands or one.is_waived)]
+        if mattering:
+            told.append(f"{_placed(mattering)} {does}")
+    if others := [one for one in left_out if stands or one.is_waived or one.stake is Stake.NOTHING]:
+        told.append(_placed(others))
+    text = f"plugins that kschedx does not have were left out{worth}: {'; '.join(told)}"
     yield Note(id="unknown-plugin", text=text, facts={"plugins": [one.name for one in left_out]})
+
+
+def _placed(plugins: Iterable[Unheard]) -> str:
+    """`LicenseSeats (filter), CarbonAware (score)`."""
+    return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)
 
 
 def _cluster_notes(snapshot: Snapshot) -> Iterator[Note]:

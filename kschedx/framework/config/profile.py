@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kschedx.errors import ConfigError, nearest
+from kschedx.errors import ConfigError, is_a_letter_away
 from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.framework.config.document import Extender
 from kschedx.framework.config.refusals import shown
@@ -60,5 +60,6 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
             f"another scheduler decides about such pods: --profile {known[0]} answers as if it were that profile's, "
             "--config gives a configuration that has the profile"
         )
-        hint = nearest(scheduler_name, known) or ways
+        near = next((name for name in known if is_a_letter_away(scheduler_name, name)), None)
+        hint = f'did you mean "{near}"?' if near else ways
         raise ConfigError(f"profile not found for scheduler name {shown(scheduler_name)}", hint=hint)
