@@ -38,6 +38,39 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool) -> bool
             return False
 
 
+class Tolerations:
+    """Many of them, that are asked about many taints: an answer costs the same however many there are."""
+
+    def __init__(self, tolerations: Iterable[Toleration], *, comparison: bool) -> None:
+        self._comparison = comparison
+        self._equal: set[tuple[str, str, str]] = set()
+        """Key, effect and value of those with `Equal`; what is empty matches everything, but for the value."""
+        self._exist: set[tuple[str, str]] = set()
+        self._others: dict[str, list[Toleration]] = {}
+        """Those that compare, by key."""
+        for one in tolerations:
+            if one.operator in ("", "Equal"):
+                self._equal.add((one.key, one.effect, one.value))
+            elif one.operator == "Exists":
+                self._exist.add((one.key, one.effect))
+            else:
+                self._others.setdefault(one.key, []).append(one)
+
+    def cover(self, taint: Taint) -> bool:
+        """Whether one of them tolerates the taint (`tolerates`)."""
+        for key in (taint.key, ""):
+            for effect in (taint.effect, ""):
+                if (key, effect) in self._exist or (key, effect, taint.value) in self._equal:
+                    return True
+            if any(tolerates(one, taint, comparison=self._comparison) for one in self._others.get(key, ())):
+                return True
+        return False
+
+    def uncovered(self, taints: Iterable[Taint], effects: tuple[str, ...]) -> Taint | None:
+        """The first taint with one of `effects` that none of them tolerates."""
+        return next((taint for taint in taints if taint.effect in effects and not self.cover(taint)), None)
+
+
 def _compare(taint: str, operator: str, toleration: str) -> bool:
     """The taint's number against the toleration's; whatever is no int64 in canonical form does not match."""
     if not (_INTEGER.match(taint) and _INTEGER.match(toleration)) or max(len(taint), len(toleration)) > 20:
@@ -52,11 +85,7 @@ def untolerated(
     taints: Iterable[Taint], tolerations: Iterable[Toleration], *, effects: tuple[str, ...], comparison: bool
 ) -> Taint | None:
     """The first taint with one of `effects` that no toleration tolerates."""
-    tolerations = tuple(tolerations)
-    for taint in taints:
-        if taint.effect in effects and not any(tolerates(t, taint, comparison=comparison) for t in tolerations):
-            return taint
-    return None
+    return Tolerations(tolerations, comparison=comparison).uncovered(taints, effects)
 
 
 def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cache
 from typing import ClassVar
 
 from msgspec import Struct
@@ -28,10 +29,21 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 def _named(facts: Struct) -> dict[str, object]:
-    return {_camel(name): _plain(getattr(facts, name)) for name in facts.__struct_fields__}
+    return {key: _plain(getattr(facts, name)) for name, key in _keys(type(facts))}
+
+
+@cache
+def _keys(facts: type[Struct]) -> tuple[tuple[str, str], ...]:
+    """Fields, and what they are called in a document."""
+    return tuple((name, _camel(name)) for name in facts.__struct_fields__)
+
+
+_SCALARS = (str, int, bool, float, type(None))
 
 
 def _plain(value: object) -> object:
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return _named(value) if isinstance(value, Struct) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kschedx.api.tolerations import DO_NOT_SCHEDULE, tolerates
+from kschedx.api.tolerations import DO_NOT_SCHEDULE, Tolerations
 from kschedx.findings import HostPortConflict
 from kschedx.findings.node import CORDON_TAINT
 from kschedx.fixes import steps as s
@@ -31,11 +31,9 @@ def uncordon(place: Place) -> s.Step:
 def taint_remedies(place: Place) -> Iterator[s.Step]:
     """All taints of the node that the pod does not tolerate: to mend only the first helps nobody."""
     comparison = place.situation.scheduler.release.enabled("TaintTolerationComparisonOperators")
-    tolerations = place.pod.spec.tolerations
+    tolerations = Tolerations(place.pod.spec.tolerations, comparison=comparison)
     missing = tuple(
-        taint
-        for taint in place.node.spec.taints
-        if taint.effect in DO_NOT_SCHEDULE and not any(tolerates(t, taint, comparison=comparison) for t in tolerations)
+        taint for taint in place.node.spec.taints if taint.effect in DO_NOT_SCHEDULE and not tolerations.cover(taint)
     )
     if place.node.spec.unschedulable and any(taint.key == CORDON_TAINT for taint in missing):
         yield uncordon(place)

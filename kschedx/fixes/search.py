@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
-from kschedx.api.types import Pod
+from kschedx.api.types import Pod, PodSpec
 from kschedx.errors import UndecidableError
 from kschedx.explain.blockers import account_of
 from kschedx.findings import Finding, InsufficientResource
@@ -41,6 +41,8 @@ MOST_OF_A_COST = 2
 MOST_PARTIAL = 2
 MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
+MOST_RULES = 2000
+"""Conditions of a pod, above which nothing is tried: no person wrote them, and each trial looks at all."""
 MOST_COMBINED = 24
 """Ways to mend one node that are tried."""
 
@@ -50,14 +52,14 @@ NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 
 def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried."""
-    if cycle.outcome in NOTHING_TO_FIX:
+    if cycle.outcome in NOTHING_TO_FIX or _rules(cycle.pod.spec) > MOST_RULES:
         return ()
     return tuple(_Search(scheduler, cycle).found())
 
 
 def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
     """Where `find_fixes` found none that is verified; None where there is nothing to fix, or nothing can be said."""
-    if cycle.outcome in NOTHING_TO_FIX:
+    if cycle.outcome in NOTHING_TO_FIX or _rules(cycle.pod.spec) > MOST_RULES:
         return None
     gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
     if gate is not None:
@@ -69,6 +71,21 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
         return None
     is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
     return HeldByPlugin(plugin=held[0]) if is_untold else found
+
+
+def _rules(spec: PodSpec) -> int:
+    """How many conditions a pod has on where it goes."""
+    affinity = spec.affinity
+    count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
+    if affinity is None:
+        return count
+    nodes = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    terms = nodes.node_selector_terms if nodes else ()
+    count += len(terms) + sum(len(term.match_expressions) for term in terms)
+    for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        for one in pods.required_during_scheduling_ignored_during_execution if pods else ():
+            count += 1 + (len(one.label_selector.match_labels) if one.label_selector else 0)
+    return count
 
 
 class _Search:

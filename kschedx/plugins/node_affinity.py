@@ -101,7 +101,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             node = nodes.node(row)
             if enforced[row] and self._added is not None:
                 return (_terms("addedAffinity", self._added, node),)
-            return (_mismatch(pod, node),)
+            return (mismatch(rules, node),)
 
         refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD
         return Verdicts.first_of(

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kschedx.api.tolerations import (
-    DO_NOT_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    tolerates,
-    toleration_text,
-    untolerated,
-)
+from kschedx.api.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
 from kschedx.api.types import Node, Pod, Taint, Toleration
 from kschedx.findings import UntoleratedTaint
 from kschedx.findings.node import CONDITION_OF_TAINT
@@ -41,10 +35,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return self.handle.release.enabled("TaintTolerationComparisonOperators")
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        tolerations, comparison = pod.spec.tolerations, self._comparison
+        tolerations = pod.spec.tolerations
+        known = Tolerations(tolerations, comparison=self._comparison)
 
         def first(taints: Sequence[Taint]) -> Taint | None:
-            return untolerated(taints, tolerations, effects=DO_NOT_SCHEDULE, comparison=comparison)
+            return known.uncovered(taints, DO_NOT_SCHEDULE)
 
         def explain(row: int) -> tuple[UntoleratedTaint, ...]:
             taint = first(nodes.taints[row])
@@ -67,14 +62,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        tolerations, comparison = state[TOLERATIONS], self._comparison
+        tolerations = state[TOLERATIONS]
+        known = Tolerations(tolerations, comparison=self._comparison)
 
         def intolerable(taints: Sequence[Taint]) -> int:
-            return sum(
-                taint.effect == PREFER_NO_SCHEDULE
-                and not any(tolerates(t, taint, comparison=comparison) for t in tolerations)
-                for taint in taints
-            )
+            return sum(taint.effect == PREFER_NO_SCHEDULE and not known.cover(taint) for taint in taints)
 
         return nodes.taints.map(intolerable)
 
