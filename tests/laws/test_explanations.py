@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from hypothesis import given
@@ -89,6 +90,17 @@ def test_a_verified_fix_works_when_it_is_applied(cluster: Cluster) -> None:
             assert passing(after) == sorted(fix["feasibleNodes"]), fix["title"]
         else:
             assert fix["certainty"] == "partial"
+
+
+@given(clusters())
+def test_a_fix_names_only_nodes_that_it_was_tried_on(cluster: Cluster) -> None:
+    for fix in explained(cluster.objects)["fixes"]:
+        if fix["certainty"] == "verified":
+            new = [f"{name}-new" for name in re.findall(r"a node like (node-\d+)", fix["title"])]
+            old = re.findall(r"(?:on|from|label|uncordon) (node-\d+)", fix["title"])
+            assert {*new, *old} <= set(fix["feasibleNodes"]), fix["title"]
+            targets = {one["target"]["name"] for one in fix["changes"] if one["target"]["kind"] == "Node"}
+            assert targets <= set(fix["feasibleNodes"]), fix["title"]
 
 
 @given(clusters())
