@@ -31,7 +31,7 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         labels=old.labels.with_rows([dict(pod.metadata.labels) for pod in pods], _sorted_labels),
         annotations=old.annotations.with_rows([dict(pod.metadata.annotations) for pod in pods], _sorted_labels),
         owners=old.owners.with_rows(pod.metadata.owner_references for pod in pods),
-        specs=old.specs.with_rows(specs, id),
+        specs=old.specs.with_rows(specs, _Written()),
         statuses=old.statuses.with_rows(map(_own_columns_aside, pods), msgspec.json.encode),
         phases=_joined(old.phases, [pod.status.phase for pod in pods]),
         start_times=[*old.start_times, *(pod.status.start_time for pod in pods)],
@@ -141,6 +141,19 @@ def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:
 def _own_columns_aside(pod: Pod) -> PodStatus:
     """What is left of the status beside the columns that have a part of it."""
     return replace(pod.status, phase="", start_time=None, nominated_node_name="")
+
+
+class _Written:
+    """What a spec says, as a key; the specs that are the same object are written once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bytes] = {}
+
+    def __call__(self, spec: PodSpec) -> bytes:
+        found = self._known.get(id(spec))
+        if found is None:
+            found = self._known[id(spec)] = msgspec.json.encode(spec)
+        return found
 
 
 def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:

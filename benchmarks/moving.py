@@ -1,0 +1,103 @@
+"""Decisions on a cluster that moves: replicas one after the other, preemption, a queue of many kinds, a drain.
+
+python benchmarks/moving.py CLUSTER.json [NUMBER]
+
+Figures are of the processor's time, so that what else a machine does is not in them; loading is not counted.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+import kschedx
+from kschedx.api.types import Pod
+from kschedx.explain.setup import Setup
+from kschedx.simulate.applying import Changed
+from kschedx.simulate.simulation import Options, Simulator, drain_in_turn
+from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.snapshot import Snapshot
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+SELECTOR = {"labelSelector": {"matchLabels": {"app": "new"}}}
+
+
+def pods(number: int, *, cpu: str = "100m", memory: str = "128Mi", kinds: int = 1, **spec: object) -> list[Pod]:
+    """Pods of some kinds, as a snapshot has them."""
+    made = []
+    for kind in range(kinds):
+        requests = {"cpu": cpu if kinds == 1 else f"{100 + kind}m", "memory": memory}
+        container = {"name": "main", "image": "new:1", "resources": {"requests": requests}}
+        for index in range(number // kinds):
+            metadata = {"name": f"new-{kind}-{index}", "namespace": "team-1", "labels": {"app": "new"}}
+            manifest = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": metadata,
+                "spec": {"containers": [container], **spec},
+            }
+            made.append(manifest)
+    table = Snapshot.from_objects(made).pods
+    return [table[row] for row in range(len(table))]
+
+
+def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, Simulator]:
+    """Seconds of the processor for the queue of these pods, what is worked out once left out."""
+    world = with_pods(snapshot, new)
+    simulator = Simulator(Changed(snapshot=world), setup, Options())
+    first = len(snapshot.pods)
+    simulator.queue.run([first])
+    start = time.process_time()
+    simulator.queue.run(range(first + 1, len(world.pods)))
+    return time.process_time() - start, simulator
+
+
+def main(path: str, number: int) -> None:
+    snapshot = kschedx.load(path)
+    setup = Setup.for_cluster(snapshot)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**SELECTOR, "topologyKey": HOST}]}}
+    term = {"weight": 100, "podAffinityTerm": {**SELECTOR, "topologyKey": ZONE}}
+    near = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spread = [{**SELECTOR, "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
+    specs: Mapping[str, list[Pod]] = {
+        "plain": pods(number),
+        "hard zone spread": pods(number, topologySpreadConstraints=spread),
+        "required anti-affinity per host": pods(number, affinity=anti),
+        "preferred affinity": pods(number, affinity=near),
+        "preemption": pods(min(number, 200), cpu="2", memory="128Mi", priority=1_000_000, nodeSelector={"full": "yes"}),
+    }
+    for what, new in specs.items():
+        cluster = filled(snapshot) if what == "preemption" else snapshot
+        took, simulator = queue(cluster, setup, new)
+        evicted = sum(bool(step.victims) for step in simulator.queue.steps)
+        done = evicted if what == "preemption" else len(new) - 1
+        print(f"{what}: {done / took:,.0f} a second ({done:,} in {took:.2f} s)")
+    took, simulator = queue(snapshot, setup, pods(5_000, kinds=500))
+    print(f"5,000 pods of 500 kinds: {took:.1f} s, {len(simulator.queue.steps):,} decisions")
+    start = time.process_time()
+    drain_in_turn(snapshot, setup, [snapshot.cluster.names[7]], options=Options(force=True), comes_back=True)
+    print(f"drain of one node: {time.process_time() - start:.2f} s")
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"memory beyond the snapshot: {grown:,.0f} MB")
+
+
+def filled(snapshot: Snapshot) -> Snapshot:
+    """Every node offers what its pods ask for and nothing more, so that nobody comes without somebody going."""
+    from msgspec.structs import replace
+
+    nodes = Setup.for_cluster(snapshot).scheduler.nodes
+    changed = {}
+    for row, node in enumerate(snapshot.cluster.nodes):
+        full = {**node.status.allocatable, "cpu": f"{int(nodes.requested[row, 0])}m"}
+        labels = {**node.metadata.labels, "full": "yes"}
+        changed[row] = replace(
+            node, status=replace(node.status, allocatable=full), metadata=replace(node.metadata, labels=labels)
+        )
+    return snapshot.with_nodes(changed)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1_000)
