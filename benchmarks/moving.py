@@ -46,7 +46,7 @@ def pods(number: int, *, cpu: str = "100m", memory: str = "128Mi", kinds: int = 
 def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, Simulator]:
     """Seconds of the processor for the queue of these pods, what is worked out once left out."""
     world = with_pods(snapshot, new)
-    simulator = Simulator(Changed(snapshot=world), setup, Options())
+    simulator = Simulator(Changed(snapshot=world), setup, Options(recreate=False))
     first = len(snapshot.pods)
     simulator.queue.run([first])
     start = time.process_time()

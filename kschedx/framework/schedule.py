@@ -175,6 +175,8 @@ def _diagnosed(
 def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -> tuple[str, ...]:
     """The plugin that rejects the nominated node: kube-scheduler counts it among those that named nodes."""
     row = nodes.cluster.index.get(pod.status.nominated_node_name)
+    if row is None:
+        return ()
     return tuple(outcome.status(int(index)).plugin for index in np.flatnonzero(nodes.rows == row))
 
 

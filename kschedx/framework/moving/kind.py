@@ -163,6 +163,7 @@ class Kind:
         """(feasible node,) rows."""
         self._sum: IntArray = _NO_ROWS
         """What the scores that are plain sums come to."""
+        self._keeps_dry_runs = False
         self._outcome_kept: FilterOutcome | None = None
         self._scored_nodes: NodeTable | None = None
         """The feasible nodes by their rows, with what their pods request at some time."""
@@ -309,7 +310,7 @@ class Kind:
             self._filter(one, pod)
         if all(one.touch is not Touch.CLUSTER for one in self._filters):
             # what a node would have to give up is its own affair
-            self._state[KEPT] = KeptDryRuns(len(nodes))
+            self._keeps_dry_runs = True
         self._find_feasible()
         skipped = self._pre_score(pod, nodes, touched=False)
         for score in self._scores:
@@ -513,4 +514,6 @@ class Kind:
         )
         naming = tuple(name for name, result in self._pre_filtered.items() if result.nodes is not None)
         outcome = self._outcome_now()
+        if self._keeps_dry_runs and KEPT not in self._state:
+            self._state[KEPT] = KeptDryRuns(len(everything))  # most kinds never need them
         return Decision.of(nothing_fits(framework, self._state, pod, cycle, nodes, outcome, naming))

@@ -17,8 +17,9 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_KINDS = 512
-"""How many kinds of pods are remembered; who was not asked about for longest is forgotten first."""
+MOST_ROWS = 2_500_000
+"""Of all kinds of pods that are remembered together, a row for each node; the kind that was not asked about for longest
+is forgotten first."""
 
 
 class Run:
@@ -121,7 +122,7 @@ class Run:
             if scheduler.config.extenders or profile.unknown:
                 return None  # what they say is theirs to say, about every pod
             kind = Kind(scheduler.framework(profile), pod, pods.steps)
-            if len(self._kinds) >= MOST_KINDS:
+            if len(self._kinds) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind
         return kind

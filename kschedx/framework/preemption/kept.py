@@ -53,7 +53,7 @@ class KeptDryRuns:
         """The candidates among nodes that are all known, in node order, (candidate, rule) what the rules of selection
         say of each, and the verdicts of the whole cluster, `untried` for all other nodes."""
         able = nodes.rows[self._codes[nodes.rows] == Code.SUCCESS]
-        candidates = tuple(found for row in able.tolist() if (found := self._candidates[row]) is not None)
+        candidates = tuple(filter(None, map(self._candidates.__getitem__, able.tolist())))
         codes = np.full(len(self._codes), untried.code, dtype=np.int64)
         reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
         codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
