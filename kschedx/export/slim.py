@@ -18,7 +18,7 @@ from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
 from kschedx.findings.node import CONDITION_OF_TAINT
 from kschedx.snapshot import events
-from kschedx.snapshot.build import Batch, Page
+from kschedx.snapshot.batches import Batch, Page
 from kschedx.snapshot.pod_columns import read_annotations, slim_status
 from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume
 

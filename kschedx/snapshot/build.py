@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from kschedx.api import devices, storage, types
 from kschedx.api.decode import decode
@@ -25,6 +25,7 @@ from kschedx.api.runtime_class import check_runtime_class
 from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.errors import InputError, Place
 from kschedx.snapshot import events, manifests
+from kschedx.snapshot.batches import Batch, Dicts, Origin, Page
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.nodes import ClusterNodes
@@ -39,63 +40,6 @@ from kschedx.snapshot.wire import (
     PodItem,
     SlimObjectMeta,
 )
-
-T = TypeVar("T")
-
-
-class Origin(Protocol):
-    """Where the objects of a batch come from."""
-
-    def place(self, index: int) -> Place: ...
-
-
-class Batch(Protocol):
-    """Some objects as a JSON array (sources.batch.Batch)."""
-
-    @property
-    def origin(self) -> Origin: ...
-
-    @property
-    def header(self) -> SnapshotHeader | None:
-        """What the file says of itself, once for each."""
-
-    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """Raises msgspec.ValidationError where an object has not the decoder's shape, `InputError` for no JSON."""
-        ...
-
-
-class Page(Protocol):
-    """A part of an API server's list (sources.live.lists.ListPage)."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def origin(self) -> Origin: ...
-
-    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """As `Batch.decode`."""
-
-    def with_kinds(self) -> Batch:
-        """The same objects, each with its kind."""
-        ...
-
-
-class _Dicts(Struct, frozen=True):
-    """Manifests as dicts, as a batch that is its own origin."""
-
-    items: bytes
-    header: SnapshotHeader | None = None
-
-    @property
-    def origin(self) -> Origin:
-        return self
-
-    def place(self, index: int) -> Place:
-        return Place(document=index + 1)
-
-    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
-        return decoder.decode(self.items)
 
 
 class _PodsRefusedError(Exception):
@@ -137,7 +81,7 @@ class SnapshotBuilder:
         for item in objects:
             items = item.get("items")
             flat.extend(items if item.get("kind") == "List" and isinstance(items, list) else [item])
-        self.add(_Dicts(encoded(flat, "objects")))
+        self.add(Dicts(encoded(flat, "objects")))
 
     def add_page(self, page: Page) -> None:
         """A part of an API server's list, whose items do not repeat their kind. Raises `InputError` as `add` does."""
