@@ -117,8 +117,11 @@ def test_a_fix_is_tried_with_it(run: Path) -> None:
 
 def test_many_pods_are_shared_between_processes(run: Path) -> None:
     ran = why(run, "--all-pending")
-    assert (ran.code, ran.err) == (0, "")
-    assert "202 pods: 202 can be scheduled" in ran.out
+    assert (ran.code, ran.err) == (1, "")
+    # one licence is taken, the pod that comes first takes the other
+    assert "202 pods: 200 cannot, 2 can be scheduled" in ran.out
+    assert "✗ 200 pods: no free seat of matlab: 1 of 1 taken" in ran.out
+    assert "default/solver-1 → desk-2" in ran.out
 
 
 def test_it_takes_part_in_a_comparison(run: Path) -> None:
