@@ -6,6 +6,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from kschedx.answer.autoscaler_remedies import Remedy, remedies
 from kschedx.answer.document import document
 from kschedx.answer.fix import Fix
 from kschedx.answer.holding_document import holding_document
@@ -63,6 +64,13 @@ class Explanation(Struct, frozen=True, dict=True):
         return None if self.autoscaler is None else self.autoscaler.about(self.cycle.pod)
 
     @cached_property
+    def scaling_remedies(self) -> tuple[Remedy, ...]:
+        """What would make cluster-autoscaler add a node for the pod, as far as it was tried."""
+        if self.autoscaler is None or self.scaling is None:
+            return ()
+        return remedies(self.autoscaler, self.scaling, self.cycle.pod)
+
+    @cached_property
     def no_fix(self) -> str:
         """Why no fix is verified; empty where one is, or where there is nothing to fix."""
         if any(fix.certainty is Certainty.VERIFIED for fix in self.fixes):
@@ -86,7 +94,8 @@ class Explanation(Struct, frozen=True, dict=True):
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
         made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
         if self.autoscaler is not None and self.scaling is not None:
-            made["autoscaler"] = scaling_document(self.autoscaler, self.scaling)
+            fixes = [{"title": one.title, "group": one.group, "nodes": one.nodes} for one in self.scaling_remedies]
+            made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
         if self.holding:
             made["holding"] = holding_document(self.holding)
         return made

@@ -160,19 +160,25 @@ class Autoscaler:
         """The loop over the cluster as it is."""
         return _run(self.loop())
 
-    def about(self, pod: Pod) -> PodScaling | None:
+    def about(
+        self, pod: Pod, *, snapshot: Snapshot | None = None, status: AutoscalerStatus | None = None
+    ) -> PodScaling | None:
         """What becomes of a pod that waits, among all others that do; None for one that does not wait.
 
-        A pod that is not in the snapshot is looked at as if kube-scheduler had just given it up, long enough ago.
+        A pod that is not in the snapshot is looked at as if kube-scheduler had just given it up, long enough ago; one
+        that is there, with the spec that it is given with. `snapshot` and `status` are what has become of the cluster.
         """
-        snapshot = self.snapshot
-        row = snapshot.pods.rows.get(pod.key)
+        changed = snapshot or self.snapshot
+        row = changed.pods.rows.get(pod.key)
         if row is None:
-            row = len(snapshot.pods)
-            snapshot = replace(snapshot, pods=snapshot.pods.with_pods([_given_up(pod)]), _tables={})
-        elif snapshot.pods.node_names[row]:
+            row = len(changed.pods)
+            changed = replace(changed, pods=changed.pods.with_pods([_given_up(pod)]), _tables={})
+        elif changed.pods.node_names[row]:
             return None
-        loop, answer = self._own if snapshot is self.snapshot else _run(self.loop(snapshot))
+        elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
+            changed = replace(changed, pods=changed.pods.with_spec(row, pod.spec), _tables={})
+        is_own = changed is self.snapshot and status is None
+        loop, answer = self._own if is_own else _run(self.loop(changed, status=status))
         mine = next((one for one in answer.pods if one.row == row), None)
         return None if mine is None else _about(loop, answer, mine)
 

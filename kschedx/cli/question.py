@@ -84,17 +84,13 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.autoscaler.command_line import typed
         from kschedx.autoscaler.flags import check_known
         from kschedx.autoscaler.groups_file import GroupsFile, read_groups
-        from kschedx.errors import InputError, Place
-        from kschedx.sources.text import load_documents
+        from kschedx.cli.one_document import one_document
 
         flags = typed(self.autoscaler_flag)
         check_known(list(flags))
         file = GroupsFile()
         if self.node_groups is not None:
-            documents = load_documents(self.node_groups)
-            if len(documents) != 1:
-                raise InputError("one document is expected", place=Place(source=self.node_groups))
-            file = read_groups(documents[0][0], self.node_groups)
+            file = read_groups(one_document(self.node_groups), self.node_groups)
         return Options(group_label=self.node_group_label, flags=flags, file=file)
 
     @cached_property

@@ -45,6 +45,9 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
         if limit is not None and len(rows) > limit:
             lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
     lines += _event(explanation, scaling, width)
+    for number, remedy in enumerate(explanation.scaling_remedies):
+        told = f"{remedy.title} (verified: adds {count(remedy.nodes, 'node')} to {remedy.group})"
+        lines += paragraph(told, width, first="  fix       " if number == 0 else " " * _INDENT, indent=_INDENT + 2)
     lines += [line for told in _basis(autoscaler, scaling) for line in _fact("by", told, width)]
     return lines
 

@@ -253,6 +253,13 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             _requests={},
         )
 
+    def with_spec(self, row: int, spec: PodSpec) -> PodTable:
+        """The table in which one pod has another spec, a priority of its own in it."""
+        codes = self.specs.codes.copy()
+        codes[row] = len(self.specs.values)
+        specs = Column(codes, [*self.specs.values, replace(spec, node_name="")])
+        return replace(self, specs=specs, derived={}, _requests={})
+
     def with_copies(self, rows: IntArray, nodes: IntArray, node_count: int) -> PodTable:
         """The table with copies of some pods in rows of their own at the end, which run on `nodes`."""
 

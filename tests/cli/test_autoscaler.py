@@ -89,3 +89,24 @@ def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
     hidden = str(tmp_path / "hidden.json")
     assert kschedx("snapshot", "--anonymize", "-s", GROWS, "-o", hidden).code == 0
     assert "cluster-autoscaler adds 3 nodes to" in kschedx("why", "--all-pending", "-s", hidden).out
+
+
+@pytest.mark.parametrize(
+    ("story", "pod", "title"),
+    [
+        ("autoscaler-at-maximum", "checkout-7c9d", f"raise the maximum of {NAME} from 3 to 4"),
+        ("autoscaler-daemonsets-fill-template", "report-5f4b", "request at most 830m cpu"),
+        ("autoscaler-below-cutoff", "placeholder-3a7f", "give it a priority of at least -10"),
+    ],
+)
+def test_what_would_help_was_tried(story: str, pod: str, title: str) -> None:
+    fixes = scaling(cluster=str(ROOT / f"fixtures/{story}/cluster.yaml"), pod=pod)["fixes"]
+    assert isinstance(fixes, list)
+    assert [(fix["title"], fix["nodes"]) for fix in fixes] == [(title, 1)]
+
+
+def test_a_group_without_a_node_is_known_by_a_file(tmp_path: Path) -> None:
+    groups = {"groups": {NAME: {"nodes": [], "capacity": {"cpu": "4", "memory": "14Gi"}, "labels": {"pool": "x"}}}}
+    (tmp_path / "groups.yaml").write_text(json.dumps(groups), encoding="utf-8")
+    found = scaling("--node-group-label", "nobody", "--node-groups", str(tmp_path / "groups.yaml"))
+    assert found["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]

@@ -191,10 +191,10 @@ def labels(value: object, names: Names) -> object:
 
 
 def texts(value: object, names: Names) -> object:
-    """Keys that stay to texts with names in them."""
+    """Keys, which are names too, to texts with names in them."""
     if not is_map(value):
         return None
-    return {key: names.message(item) for key, item in value.items() if isinstance(item, str)}
+    return {label_key(key, names): names.message(item) for key, item in value.items() if isinstance(item, str)}
 
 
 def amounts(value: object, names: Names) -> object:
