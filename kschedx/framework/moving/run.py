@@ -17,7 +17,7 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_ROWS = 2_500_000
+MOST_ROWS = 800_000
 """Of all kinds of pods that are remembered together, a row for each node; the kind that was not asked about for longest
 is forgotten first."""
 
