@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 from unittest.mock import patch
@@ -15,19 +16,29 @@ import msgspec
 from kschedx.answer.run import explain_pod
 from kschedx.api import label_query, quantity, timestamps, types
 from kschedx.api.decode import decode
-from kschedx.errors import InputError, KschedxError, Place
+from kschedx.api.devices import Device
+from kschedx.cel import CompileError, EvaluationError, Features, refusal
+from kschedx.errors import InputError, KschedxError, Place, UndecidableError
 from kschedx.explain import events
 from kschedx.framework.config import load_profiles
 from kschedx.framework.duration import Duration
 from kschedx.loading import load
+from kschedx.plugins.dynamic_resources.selectors import Selector
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources import yaml_bulk, yaml_scalars
 from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.live import kubeconfig
 from kschedx.sources.text import load_documents
 
 OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
 Found = list[tuple[dict[str, Any], Place]]
+FEATURES = [Features(consumable_capacity=new, list_attributes=new) for new in (False, True)]
+DEVICE = decode(
+    b"""{"name": "d", "attributes": {"a": {"string": "x"}, "b": {"int": 4}, "v": {"version": "1.2.3"}},
+    "capacity": {"m": {"value": "40Gi"}}}""",
+    Device,
+)
 
 
 def answers(data: bytes) -> None:
@@ -98,6 +109,24 @@ def configurations(data: bytes) -> None:
                 load_profiles(document, resolve("1.36"))
 
 
+def selectors(data: bytes) -> None:
+    """A device's CEL expression, as the API server and as kube-scheduler take it."""
+    text = data.decode(errors="replace")
+    for features in FEATURES:
+        with contextlib.suppress(CompileError, EvaluationError, UndecidableError):
+            refusal(text, features)
+            Selector(text, features).matches(DEVICE, "gpu.example.com")
+
+
+def kubeconfigs(data: bytes) -> None:
+    """A kubeconfig file."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        with contextlib.suppress(InputError):
+            kubeconfig.load(file.name, {}).choose()
+
+
 def readers(data: bytes) -> None:
     """All that reads text."""
     for target in (json_pieces, yaml_readers, scalars, configurations):
@@ -105,7 +134,17 @@ def readers(data: bytes) -> None:
 
 
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (answers, readers, json_pieces, yaml_readers, scalars, configurations)
+    target.__name__: target
+    for target in (
+        answers,
+        readers,
+        json_pieces,
+        yaml_readers,
+        scalars,
+        configurations,
+        selectors,
+        kubeconfigs,
+    )
 }
 
 

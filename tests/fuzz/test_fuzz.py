@@ -60,6 +60,46 @@ def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
     target(text)
 
 
+TOKENS = [
+    *'.()[]{}!?:,<>=-+*%/&|"\'\\ \n', "==", "&&", "||", "in", "r'", "b'", "x", "device", ".attributes", ".capacity",
+    ".driver", '["gpu.example.com"]', '["e"]', ".a", ".b", ".v", ".m", "1", "-9223372036854775808", "9u", "1e400",
+    "'a'", "'\\ud800'", "null", "true", "has(", "cel.bind(x, ", ".map(x, ", ".all(x, ", ".exists_one(x, ",
+    ".matches('(a*)*b')", ".sum()", ".sorted()", ".format([", "semver('1.0.0')", "quantity('1Ki')",
+    "cidr('10.0.0.0/8')", "ip('::1')",
+    "url('http://a')", "duration('1h')", "timestamp('2024-01-01T00:00:00Z')", "optional.of(", "sets.contains(", "type(",
+]  # fmt: skip
+
+
+@settings(short, max_examples=150)
+@given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join))
+def test_selectors_by_chance(text: str) -> None:
+    targets.selectors(text.encode())
+
+
+KUBECONFIG = """
+current-context: c
+clusters:
+- name: k
+  cluster: {server: "https://h:6443", insecure-skip-tls-verify: false, proxy-url: "http://p:1"}
+contexts:
+- name: c
+  context: {cluster: k, user: u}
+users:
+- name: u
+  user:
+    token: abc
+    exec: {apiVersion: client.authentication.k8s.io/v1, command: f, env: [{name: A, value: b}], interactiveMode: Never}
+    auth-provider: {name: oidc, config: {id-token: x}}
+"""
+
+
+@settings(short, max_examples=100)
+@given(st.integers(0, len(KUBECONFIG)), st.sampled_from([0, 1, 5, 30]), st.sampled_from(PIECES))
+def test_damaged_kubeconfigs(start: int, length: int, piece: bytes) -> None:
+    whole = KUBECONFIG.encode()
+    targets.kubeconfigs(whole[:start] + piece + whole[start + length :])
+
+
 def test_with_coverage_as_a_guide(tmp_path: Path) -> None:
     limits = ["-runs=200", "-seed=1", "-max_len=2000", "-rss_limit_mb=1024", "-timeout=20"]
     command = [sys.executable, "-m", "tests.fuzz", "readers", *limits, f"-artifact_prefix={tmp_path}/", "corpus"]
