@@ -56,7 +56,8 @@ def admitted_pod(
 def _require_namespace(snapshot: Snapshot, namespace: str) -> None:
     """Raise `NotAdmittedError` for one that is known not to be there (NamespaceLifecycle)."""
     source = snapshot.source
-    if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in snapshot.pods.namespaces.values:
+    lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}
+    if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in lived_in:
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
     if source.is_complete("Namespace", namespace) or are_dumped:
