@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import assert_never
 
 from kschedx.answer.explanation import Explanation
 from kschedx.errors import Place
 from kschedx.explain.difference import Summary
 from kschedx.explain.many import Answer
+from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.render.checks import Check, Result
 
@@ -51,6 +53,16 @@ def _fixes(explanation: Explanation) -> list[dict[str, object]]:
 
 def of_answer(answer: Answer, place: Place) -> Check:
     return of_pod(answer.pod, answer.outcome, ["; ".join(answer.headlines), answer.message], place)
+
+
+def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
+    """A check for each thing to look at, or one for the configuration where there is none."""
+    place = Place(source=file if Path(file).is_file() else "")
+    if not advice:
+        return [Check(name=file, result=Result.PASSED, rule="configuration", place=place)]
+    return [
+        Check(name=one.path, result=Result.FAILED, rule="configuration", text=one.text, place=place) for one in advice
+    ]
 
 
 def of_summary(summary: Summary) -> Iterator[Check]:

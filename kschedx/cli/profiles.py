@@ -16,6 +16,7 @@ from kschedx.cli.question import Question, asks
 if TYPE_CHECKING:
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
+    from kschedx.render.checks import Check
 
 HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file."""
 SUMMARY = "List scheduler profiles, show one, check one."
@@ -115,6 +116,10 @@ def _show_policy(name: str, release: Release, profile: Profile, output: Format |
 @asks(Part.RELEASE, Part.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
+    output: Annotated[
+        Format | None,
+        option(*(Format.JSON, Format.YAML, Format.JUNIT, Format.SARIF), text="junit and sarif for CI."),
+    ] = None,
     *,
     question: Question,
 ) -> int:
@@ -133,5 +138,18 @@ def check(
         Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to take a score out, disable the plugin")
         for path in zero_weights
     )
-    print_advice(file, release.title, (*zeros, *found))
+    advice = (*zeros, *found)
+
+    def document() -> dict[str, object]:
+        from msgspec import to_builtins
+
+        head = {"apiVersion": "kschedx/v1", "kind": "ProfileCheck", "name": file, "kubernetesVersion": release.version}
+        return {**head, "advice": to_builtins(advice)}
+
+    def checks() -> list[Check]:
+        from kschedx.cli.checks import of_advice
+
+        return of_advice(file, advice)
+
+    write(Report(screen=lambda _: print_advice(file, release.title, advice), document=document, checks=checks), output)
     return ExitCode.SCHEDULABLE

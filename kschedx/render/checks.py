@@ -90,7 +90,7 @@ def _result(check: Check) -> dict[str, object]:
     text = "\n".join(visible(line) for line in check.text.splitlines()) or RULES[check.rule]
     found: dict[str, object] = {
         "ruleId": check.rule,
-        "level": "error" if check.result is Result.FAILED else "warning",
+        "level": "error" if check.result is Result.FAILED and check.rule != "configuration" else "warning",
         "message": {"text": f"{visible(check.name)}: {text}"},
     }
     if check.place.source not in ("", "-"):

@@ -94,3 +94,15 @@ def test_an_answer_without_a_form_says_so(form: Format) -> None:
     bare = Report(screen=lambda _: None, document=dict)
     with pytest.raises(InputError, match=f"^-o {form}: this answer has no such form"):
         output.write(bare, form)
+
+
+def test_what_people_regret_in_a_configuration_is_a_finding(tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- plugins:\n    multiPoint:\n      enabled: [{name: NodeAffinity, weight: 0}]\n"
+    )
+    result, *_ = json.loads(kschedx("profiles", "check", config, "-o", "sarif").out)["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("configuration", "warning")
+    assert "a weight of 0 counts as 1" in result["message"]["text"]
+    assert kschedx("profiles", "check", "default", "-o", "junit").out.count("<failure") == 0

@@ -11,8 +11,8 @@ from kschedx.cli.output import Format, Report, option, write
 HELP = """One question over many clusters, each in a process of its own with a time limit.
 
 QUESTION is a command line of kschedx without its cluster: why --all-pending, why -l LABELS, doctor, diff-profiles A B
---all. A cluster that cannot be reached is a row, not an end. With --out every answer is a line of JSON as soon as it is
-there, and a second run asks only those again that had none.
+--all, drain --each, simulate, fit TARGET. A cluster that cannot be reached is a row, not an end. With --out every
+answer is a line of JSON as soon as it is there, and a second run asks only those again that had none.
 
 \b
 Examples:
@@ -24,7 +24,7 @@ Exit codes: 0 nothing amiss, 1 something in a cluster, 2 usage or input error, 3
 """
 SUMMARY = "One question over many clusters."
 
-QUESTIONS = ("why", "doctor", "diff-profiles")
+QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
 
 def fleet(

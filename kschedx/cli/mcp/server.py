@@ -22,6 +22,7 @@ from kschedx.cli.mcp.bounds import bounded
 from kschedx.cli.mcp.clusters import Clusters
 from kschedx.cli.mcp.tools import TOOLS, Tool, tool
 from kschedx.errors import InputError
+from kschedx.schemas import schema
 
 MOST_BYTES = 60_000
 """Of a document: what an assistant can read at once."""
@@ -124,16 +125,14 @@ def _output(wanted: Tool) -> dict[str, Any]:
         "notes": {"type": "string"},
     }
     required = ["screen", "exitCode"]
+    shared: dict[str, Any] = {}
     if wanted.document is not None:
-        properties["document"] = _schema(wanted.document)
+        published = dict(schema(wanted.document))
+        shared = {key: published.pop(key) for key in ("$schema", "$defs") if key in published}  # stand at the root
+        properties["document"] = published
         properties["leftOut"] = {"type": "array", "items": entry, "description": "what the document was cut down by"}
         required += ["document", "leftOut"]
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _schema(kind: str) -> dict[str, Any]:
-    """The published schema of a document."""
-    return {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["apiVersion", "kind"]}
+    return {**shared, "type": "object", "properties": properties, "required": required}
 
 
 def _result(wanted: Tool, answer: Captured) -> types.CallToolResult:
