@@ -17,5 +17,6 @@ def needs(extra: str) -> Iterator[None]:
         if (missing.name or "").partition(".")[0] == "kschedx":
             raise
         raise InputError(
-            f"this needs the extra {extra} ({missing.name} is not installed)", hint=f"pip install 'kschedx[{extra}]'"
+            f"this needs the extra {extra} ({missing.name} is not installed)",
+            hint=f"in a clone: pip install '.[{extra}]'",
         ) from None

@@ -87,7 +87,7 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
         with warnings.catch_warnings(action="ignore"):  # of what is missing, which the error says
             from urllib3.contrib.socks import SOCKSProxyManager
     except ImportError:
-        message = f"the proxy {shown} needs the package PySocks: pip install 'kschedx[socks]'"
+        message = f"the proxy {shown} needs the package PySocks (in a clone: pip install '.[socks]')"
         raise InputError(message, place=place) from None
     # the proxy looks up names, as it does for Go
     return SOCKSProxyManager(

@@ -232,4 +232,6 @@ def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "urllib3.contrib.socks", None)
     with pytest.raises(InputError) as caught:
         access(choice({"server": HERE, "proxy-url": "socks5://me:secret@127.0.0.1:2"}), {})
-    assert "the proxy socks5://127.0.0.1:2 needs the package PySocks: pip install 'kschedx[socks]'" in str(caught.value)
+    assert "the proxy socks5://127.0.0.1:2 needs the package PySocks (in a clone: pip install '.[socks]')" in str(
+        caught.value
+    )
