@@ -6,7 +6,7 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -316,20 +316,53 @@ class C:
 
 START = """
 import json, sys
-sys.argv = ["kschedx", "--version"]
 from kschedx.cli import main
 try:
     status = main()
 except SystemExit as end:
     status = end.code
-print(json.dumps([status or 0, sorted({module.partition(".")[0] for module in sys.modules})]))
+print(json.dumps([status or 0, sorted(sys.modules)]))
 """
 
 
-def test_start_up_imports_nothing_slow() -> None:
-    ran = subprocess.run([sys.executable, "-c", START], cwd=ROOT, capture_output=True, text=True, check=False)
+def started(*words: str) -> tuple[str, int, list[str]]:
+    """What a command writes, its exit code, and the modules that it loads."""
+    ran = subprocess.run([sys.executable, "-c", START, *words], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    version, last = ran.stdout.splitlines()
+    *written, last = ran.stdout.splitlines()
     status, loaded = json.loads(last)
+    return "\n".join(written), status, loaded
+
+
+def below(loaded: Iterable[str], packages: Iterable[str]) -> list[str]:
+    """The modules that are one of `packages`, or in one."""
+    return [module for module in loaded if any(f"{module}.".startswith(f"{package}.") for package in packages)]
+
+
+def test_start_up_imports_nothing_slow() -> None:
+    version, status, loaded = started("--version")
     assert (status, version.startswith("kschedx ")) == (0, True)
-    assert not (NEVER_AT_MODULE_LEVEL | {"numpy", "rich"}) & set(loaded)
+    assert not below(loaded, NEVER_AT_MODULE_LEVEL | {"numpy", "rich"})
+
+
+# What a cluster without devices, autoscaler, extenders and typed changes does not need.
+RARELY_NEEDED = (
+    "jsonschema",
+    "re2",
+    "urllib.request",
+    "http.client",
+    "kschedx.asking",
+    "kschedx.autoscaler",
+    "kschedx.cel",
+    "kschedx.framework.extenders",
+    "kschedx.render.autoscaler",
+    "kschedx.simulate.changes",
+    "kschedx.simulate.simulation",
+    "kschedx.sources.extenders",
+)
+
+
+def test_a_plain_answer_imports_only_what_its_cluster_needs() -> None:
+    screen, status, loaded = started("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster")
+    assert (status, bool(below(loaded, ["kschedx.fixes"]))) == (1, True), screen
+    assert not below(loaded, RARELY_NEEDED)

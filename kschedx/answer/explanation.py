@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.answer.autoscaler_remedies import Remedy, remedies
-from kschedx.answer.document import document
 from kschedx.answer.fix import Fix
-from kschedx.answer.holding_document import holding_document
-from kschedx.autoscaler.cluster import Autoscaler, PodScaling
-from kschedx.autoscaler.pod_document import scaling_document
 from kschedx.explain.notes import Note, notes
 from kschedx.fixes import Certainty, find_fixes, why_no_fix
 from kschedx.fixes.owners import owner_of_template
@@ -19,6 +15,10 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding import Holding, find_holding
 from kschedx.render.words.fixes import no_fix
+
+if TYPE_CHECKING:
+    from kschedx.answer.autoscaler_remedies import Remedy
+    from kschedx.autoscaler.cluster import Autoscaler, PodScaling
 
 
 class Explanation(Struct, frozen=True, dict=True):
@@ -68,6 +68,8 @@ class Explanation(Struct, frozen=True, dict=True):
         """What would make cluster-autoscaler add a node for the pod, as far as it was tried."""
         if self.autoscaler is None or self.scaling is None:
             return ()
+        from kschedx.answer.autoscaler_remedies import remedies
+
         return remedies(self.autoscaler, self.scaling, self.cycle.pod)
 
     @cached_property
@@ -91,11 +93,17 @@ class Explanation(Struct, frozen=True, dict=True):
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
         changed."""
+        from kschedx.answer.document import document
+
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
         made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
         if self.autoscaler is not None and self.scaling is not None:
+            from kschedx.autoscaler.pod_document import scaling_document
+
             fixes = [{"title": one.title, "group": one.group, "nodes": one.nodes} for one in self.scaling_remedies]
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
         if self.holding:
+            from kschedx.answer.holding_document import holding_document
+
             made["holding"] = holding_document(self.holding)
         return made

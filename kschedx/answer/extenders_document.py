@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kschedx.framework.extenders.calls import FilterCall, PreemptCall, ScoreCall, Trace, Victims
 from kschedx.framework.status import Code, Status
+
+if TYPE_CHECKING:
+    from kschedx.framework.extenders.calls import FilterCall, PreemptCall, ScoreCall, Trace, Victims
 
 Json = dict[str, object]
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.subject import Subject, admitted, stored
-from kschedx.api.types import Pod
-from kschedx.autoscaler.cluster import Autoscaler, Options
+from kschedx.api.types import AUTOSCALER_STATUS, Pod
 from kschedx.errors import InputError
 from kschedx.explain.amount_notes import amount_notes
 from kschedx.explain.as_if_new import as_if_new
@@ -26,6 +25,7 @@ from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler, Options
     from kschedx.framework.extenders import Ask
 
 FIRST = "firstAttempt"
@@ -83,25 +83,33 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | Autoscaler | 
         scheduler = scheduler.on(snapshot)
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
-    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling or Options())
+    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling)
     return Explanation(cycle, scheduler, (*setup.notes, *notes, *said), autoscaler)
 
 
 def _autoscaler(
-    cycle: Cycle, snapshot: Snapshot, options: Options | Autoscaler
+    cycle: Cycle, snapshot: Snapshot, options: Options | Autoscaler | None
 ) -> tuple[Autoscaler | None, tuple[Note, ...]]:
     """The cluster's autoscaler for a pod that fits nowhere, or a note that its status cannot be read."""
-    if cycle.outcome is not Outcome.UNSCHEDULABLE:
+    if cycle.outcome is not Outcome.UNSCHEDULABLE or AUTOSCALER_STATUS not in snapshot.config_maps:
         return None, ()
+    from kschedx.autoscaler.cluster import Autoscaler
+
     if isinstance(options, Autoscaler):
         return options, ()
     return autoscaler_of(snapshot, options, cycle.release)
 
 
-def autoscaler_of(snapshot: Snapshot, options: Options, release: Release) -> tuple[Autoscaler | None, tuple[Note, ...]]:
+def autoscaler_of(
+    snapshot: Snapshot, options: Options | None, release: Release
+) -> tuple[Autoscaler | None, tuple[Note, ...]]:
     """The cluster's autoscaler, or a note that what it says of itself cannot be read."""
+    if AUTOSCALER_STATUS not in snapshot.config_maps:
+        return None, ()
+    from kschedx.autoscaler.cluster import Autoscaler, Options  # most clusters have none
+
     try:
-        return Autoscaler.of(snapshot, options, release), ()
+        return Autoscaler.of(snapshot, options or Options(), release), ()
     except InputError as error:
         text = f"what cluster-autoscaler would do is not known: {error}"
         return None, (Note(id="autoscaler-unreadable", text=text),)

@@ -78,8 +78,10 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(name.strip() for names in self.enable_admission_plugins for name in names.split(","))
 
     @cached_property
-    def autoscaling(self) -> Options:
+    def autoscaling(self) -> Options | None:
         """What is said about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
+        if not (self.autoscaler_flag or self.node_group_label) and self.node_groups is None:
+            return None
         from kschedx.autoscaler.cluster import Options
         from kschedx.autoscaler.command_line import typed
         from kschedx.autoscaler.flags import check_known
@@ -96,6 +98,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """What is to be tried first; files are read. Raises `InputError` with the change."""
+        if not self.what_if:
+            return ()
         from kschedx.simulate.written import typed_changes
 
         return typed_changes(self.what_if)
@@ -130,12 +134,14 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     def keep_recording(self) -> None:
         """Write what the extenders said to the file that was asked for. Raises `InputError`."""
+        if self.recorded_in is None:
+            return
         from msgspec import json
 
         from kschedx.framework.extenders.recording import Recorder
         from kschedx.sources.output import write
 
-        if self.recorded_in is not None and isinstance(self.ask, Recorder):
+        if isinstance(self.ask, Recorder):
             write(self.recorded_in, [json.format(json.encode(self.ask.recording)), b"\n"], mode=0o600)
 
     def read(self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False) -> Reached:

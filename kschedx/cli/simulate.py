@@ -80,8 +80,6 @@ def simulate(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.autoscaler.growth import grow
     from kschedx.errors import InputError
     from kschedx.simulate.simulation import Options
     from kschedx.simulate.simulation import simulate as simulated
@@ -93,7 +91,11 @@ def simulate(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     growth: Growth | None = None
     if autoscale:
-        autoscaler = Autoscaler.of(snapshot, question.autoscaling, setup.release)
+        from kschedx.autoscaler.cluster import Autoscaler
+        from kschedx.autoscaler.cluster import Options as Autoscaling
+        from kschedx.autoscaler.growth import grow
+
+        autoscaler = Autoscaler.of(snapshot, question.autoscaling or Autoscaling(), setup.release)
         if autoscaler is None:
             hint = "it writes the ConfigMap kube-system/cluster-autoscaler-status"
             raise InputError("--autoscale: nothing is known of a cluster-autoscaler here", hint=hint)

@@ -74,12 +74,9 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.answer.run import autoscaler_of, explain
     from kschedx.answer.subject import stored
     from kschedx.api.label_query import parse_label_query
-    from kschedx.autoscaler.cluster import Options
-    from kschedx.autoscaler.growth import grow
     from kschedx.cli import connection
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.many import owner_of, rows_in_queue_order
-    from kschedx.render.autoscaler import growth_text
     from kschedx.simulate.in_turn import InTurn
 
     snapshot, namespace = reached.snapshot, question.namespace
@@ -114,12 +111,15 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             owner=owner,
             priority=int(snapshot.pods.priorities[row]),
             command=_command(pod.metadata.namespace, owner, pod.metadata.name),
-            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler or Options()),
+            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler),
         )
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.release) if rows else (None, ())
     notes = (*(() if in_turn is None else in_turn.notes()), *(note.text for note in said))
     if autoscaler is not None and part is None:
+        from kschedx.autoscaler.growth import grow
+        from kschedx.render.autoscaler import growth_text
+
         notes = (*notes, growth_text(grow(autoscaler)))
     asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes)
     report = asked.report()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kschedx.api.types import Pod
-from kschedx.plugins.dynamic_resources.admission import claim_refusals, class_refusals
-from kschedx.plugins.dynamic_resources.features import Features
 from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -26,6 +24,9 @@ def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> tuple[tuple[
 
 def _refused(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[tuple[str, str, str]]:
     """What has a creation timestamp was admitted, by the API server that it comes from."""
+    from kschedx.plugins.dynamic_resources.admission import claim_refusals, class_refusals  # most pods claim no device
+    from kschedx.plugins.dynamic_resources.features import Features
+
     features = Features.of(release).cel
     for one in snapshot.devices.classes.values():
         if not one.metadata.creation_timestamp:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 
 from msgspec import Struct
 
@@ -30,6 +31,7 @@ def specs(version: str) -> dict[str, GateSpec]:
     return {gate: spec for gate, spec in _ever(version).items() if spec.stage != REMOVED}
 
 
+@cache
 def _ever(version: str) -> dict[str, GateSpec]:
     """The gates of a minor release and of those before it; a removed one keeps the default that it had last."""
     at = minor(version)

@@ -14,7 +14,6 @@ from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.unheard import Kind
 from kschedx.render import terminal
-from kschedx.render.autoscaler import autoscaler_block
 from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
 from kschedx.render.candidates import candidates_block
 from kschedx.render.fixes import fixes_block
@@ -97,7 +96,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
         _steps(explanation, width),
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
-        autoscaler_block(explanation, width),
+        _autoscaler(explanation, width),
         _notes(explanation, width, MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
@@ -105,6 +104,14 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
     return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
+
+
+def _autoscaler(explanation: Explanation, width: int, *, everything: bool = False) -> list[Text]:
+    if explanation.autoscaler is None:
+        return []
+    from kschedx.render.autoscaler import MOST_GROUPS, autoscaler_block  # most clusters have none
+
+    return autoscaler_block(explanation, width, None if everything else MOST_GROUPS)
 
 
 def _most_level(diagnosis: Diagnosis) -> Level:
@@ -244,6 +251,6 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         tables(diagnosis, width),
         scores,
         candidates_block(cycle, width, everything=True),
-        autoscaler_block(explanation, width, None),
+        _autoscaler(explanation, width, everything=True),
         _notes(explanation, width, None),
     )
