@@ -54,7 +54,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     @property
     def is_of_kubernetes(self) -> bool:
         """Whoever has a cluster knows it; others are told of only where something has to do with them."""
-        return self.key == self.name
+        return self.key == self.name and not self.addon
 
     @property
     def resource(self) -> str:
@@ -220,6 +220,7 @@ _ROWS = (
     Kind(
         name="NodeResourceTopology", plural="noderesourcetopologies", group=scheduler_plugins.TOPOLOGY_GROUP,
         versions=("v1alpha2",), is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
+        addon="scheduler-plugins",
         read_by=("NodeResourceTopologyMatch",), leaves="what the NUMA nodes of a node have left",
     ),
     Kind(
