@@ -54,7 +54,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     @property
     def is_of_kubernetes(self) -> bool:
         """Whoever has a cluster knows it; others are told of only where something has to do with them."""
-        return self.key == self.name and not self.addon
+        return self.key == self.name and self.group not in _OF_OTHERS
 
     @property
     def resource(self) -> str:
@@ -71,6 +71,8 @@ class Kind(Struct, frozen=True, kw_only=True):
         return not self.only or f"{namespace}/{name}" in self.only
 
 
+_OF_OTHERS = frozenset({scheduler_plugins.TOPOLOGY_GROUP})
+"""Groups named as Kubernetes' own are, which it does not serve."""
 _STORAGE = "storage.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
 _DEVICES = "resource.k8s.io"
@@ -220,7 +222,6 @@ _ROWS = (
     Kind(
         name="NodeResourceTopology", plural="noderesourcetopologies", group=scheduler_plugins.TOPOLOGY_GROUP,
         versions=("v1alpha2",), is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
-        addon="scheduler-plugins",
         read_by=("NodeResourceTopologyMatch",), leaves="what the NUMA nodes of a node have left",
     ),
     Kind(
