@@ -65,6 +65,8 @@ class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
     """The first of them."""
     number: int
     """Of all of them."""
+    is_all: bool = True
+    """Always: the search is never given up. The document keeps its keys."""
 
 
 class Difference(StrEnum):
