@@ -90,6 +90,19 @@ class Explanation(Struct, frozen=True, dict=True):
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         return (*self.admission, *notes(self.cycle))
 
+    def after(self, fix: Fix) -> Explanation:
+        """The same pod once a fix of this answer is made. Raises `UndecidableError`."""
+        from kschedx.fixes.making import Ground, all_made
+        from kschedx.fixes.proposal import Proposal
+
+        before = self.cycle.snapshot
+        ground = Ground(before, self.scheduler.nodes.options)
+        proposal = all_made(fix.steps, Proposal(pod=self.cycle.pod), ground)
+        snapshot = proposal.cluster(before)
+        scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
+        cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
+        return Explanation(cycle, scheduler, self.admission, self.autoscaler)
+
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
         changed."""

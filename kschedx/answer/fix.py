@@ -8,6 +8,7 @@ from kschedx import fixes
 from kschedx.api.types import Pod
 from kschedx.fixes import Certainty, Change
 from kschedx.fixes.owners import Owner, for_owner
+from kschedx.fixes.steps import Step
 from kschedx.render.words.fixes import commands, title
 
 
@@ -20,6 +21,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     """In the order in which they are to be made."""
     feasible_nodes: tuple[str, ...]
     """The nodes on which the pod then passes every filter."""
+    steps: tuple[Step, ...]
     commands: tuple[str, ...] = ()
     """kubectl's commands that do it; none where it takes a patch."""
 
@@ -34,6 +36,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             certainty=found.certainty,
             changes=found.changes,
             feasible_nodes=found.feasible_nodes,
+            steps=found.steps,
             commands=commands(found),
             apply=apply,
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
     from kschedx.answer.subject import Subject
     from kschedx.api.types import Pod
+    from kschedx.cli.interactive import Try
     from kschedx.cli.manifests import Written
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup
@@ -51,7 +52,7 @@ def why_one(
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why
-        Why(explanation).run()
+        Why(explanation, _typed_change(question, setup)).run()
         return exit_code_of(explanation.outcome)
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found), wanted.output)
@@ -135,6 +136,19 @@ def _tried(
     text = f"tried with {', '.join(changes)}; without it: {before.outcome.value}"
     note = Note(id="tried", text=text, facts={"changes": list(changes), "before": before.outcome.value})
     return explain(msgspec.structs.replace(subject, notes=(note, *subject.notes)), setup)
+
+
+def _typed_change(question: Question, setup: Setup) -> Try:
+    """What `why -i` asks for: a change to the pod as it is there, fixes that were tried included."""
+    from kschedx.answer import trying
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+
+    def tried(before: Explanation, change: str) -> Explanation:
+        pod = trying.as_pod(trying.with_change(trying.as_manifest(before.cycle.pod), change))
+        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling)
+
+    return tried
 
 
 def _patch_of(change: str) -> object | None:

@@ -111,6 +111,28 @@ def test_rows_are_sorted_and_filtered(page: Page, tmp_path: Path) -> None:
     assert [row.split("\n")[0] for row in page.text(f"{scores} .row.body")] == ["middle"]
 
 
+def test_scores_are_bars_raw_normalized_and_weighted(page: Page, tmp_path: Path) -> None:
+    page.resize(1400, 900)
+    snapshot = kschedx.Snapshot.from_objects([node("small", "4"), node("large", "64")])
+    page.open(written(tmp_path, kschedx.explain(snapshot, pod("web", "1"))))
+    names = page.text("[aria-label=scores] .row.head button")
+    at = names.index("NodeResourcesFit × 1") - 3  # the node, its total and the contributions come before
+    widths = (
+        "Array.from(document.querySelectorAll('[aria-label=scores] .row.body'), (row) => row.querySelectorAll('.score')"
+        f"[{at}]).map((one) => one.querySelector('.bar span').style.width + ' ' + "
+        "one.querySelector('.number').textContent)"
+    )
+    for unit in ("raw", "normalized", "weighted"):
+        page.run(f"Array.from(document.querySelectorAll('button')).find((one) => one.textContent === '{unit}').click()")
+        bars = page.run(widths)
+        assert isinstance(bars, list)
+        assert len(bars) == 2, unit
+        for bar in bars:
+            width, value = bar.split("% ")
+            assert 0 < float(width) <= 100, unit
+            assert unit != "normalized" or float(width) == float(value)
+
+
 def test_what_the_cluster_says_is_text(page: Page, tmp_path: Path) -> None:
     evil = "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
     snapshot = kschedx.Snapshot.from_objects([node("n", "4", {"disk": evil})])

@@ -8,11 +8,17 @@ import anyio
 import pytest
 import yaml
 from textual.pilot import Pilot
-from textual.widgets import DataTable, Static, TabbedContent
+from textual.widgets import DataTable, Input, Static, TabbedContent
 
 import kschedx as library
+from kschedx.answer import trying
+from kschedx.answer.explanation import Explanation
 from kschedx.cli.interactive import Why
 from tests.command import ROOT, kschedx
+
+
+def changed(before: Explanation, change: str) -> Explanation:
+    return library.explain(before.cycle.snapshot, trying.with_change(trying.as_manifest(before.cycle.pod), change))
 
 
 def walked(name: str, walk: Callable[[Why, Pilot[None]], Awaitable[None]]) -> None:
@@ -22,7 +28,7 @@ def walked(name: str, walk: Callable[[Why, Pilot[None]], Awaitable[None]]) -> No
     manifest = yaml.safe_load((folder / "pod.yaml").read_text())
 
     async def run() -> None:
-        app = Why(library.explain(library.load(str(cluster)), manifest))
+        app = Why(library.explain(library.load(str(cluster)), manifest), changed)
         async with app.run_test(size=(140, 40)) as pilot:
             await pilot.pause()
             await walk(app, pilot)
@@ -60,6 +66,37 @@ def test_typing_filters_by_name_plugin_or_reason() -> None:
         assert app.query_one(TabbedContent).active == "fixes"
 
     walked("zone-full", walk)
+
+
+def test_a_fix_is_tried_and_taken_back() -> None:
+    async def walk(app: Why, pilot: Pilot[None]) -> None:
+        await pilot.press("f")
+        await pilot.pause()
+        assert "kubectl" in shown(app, "#fix-told")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "Scheduled" in shown(app, "#tried")
+        assert str(app.query_one(DataTable).get_row_at(0)[1]) == "fits"
+        await pilot.press("u")
+        await pilot.pause()
+        assert not app.query_one("#tried", Static).display
+        assert str(app.query_one(DataTable).get_row_at(0)[1]) != "fits"
+
+    walked("zone-full", walk)
+
+
+def test_a_change_is_typed_and_tried() -> None:
+    async def walk(app: Why, pilot: Pilot[None]) -> None:
+        await pilot.press("t", *"spec.nodeSelector-", "enter")
+        await pilot.pause()
+        assert "there is no" in next(iter(app._notifications)).message  # what went wrong is told, and the answer stays
+        assert not app.query_one("#tried", Static).display
+        app.query_one("#change", Input).value = 'spec.nodeSelector={"disk":"none"}'
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "Unschedulable" in shown(app, "#tried")
+
+    walked("tie", walk)
 
 
 def test_nodes_that_fit_come_first_with_their_totals() -> None:

@@ -179,6 +179,16 @@ const DRAW = {
     const value = (node, at) => unit === "raw" ? data.raw[node][at] : unit === "normalized" ? data.normalized[node][at] : data.normalized[node][at] * data.weights[at];
     const highest = Math.max(1, ...data.totals);
     const rows = data.nodes.map((_, node) => node);
+    // Raw scores are in each plugin's own unit, so its highest fills the bar; weighted ones can be compared.
+    const most = (at) => rows.reduce((found, node) => Math.max(found, Math.abs(value(node, at))), 1);
+    const scale = () => {
+      const highs = data.plugins.map((_, at) => most(at));
+      return unit === "raw" ? highs : highs.map(() => unit === "normalized" ? 100 : Math.max(...highs));
+    };
+    let fulls = scale();
+    const score = (node, at) => make("div", {role: "gridcell", class: "score", title: `${data.plugins[at]}: raw ${number(data.raw[node][at])}, normalized ${number(data.normalized[node][at])} × ${data.weights[at]}`},
+      make("div", {class: "bar"}, make("span", {style: {width: `${100 * Math.abs(value(node, at)) / fulls[at]}%`, background: colour(at)}})),
+      make("span", {class: "number"}, number(value(node, at))));
     const columns = [
       {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
       {label: "total", number: true, compare: by((node) => -data.totals[node]), cell: (node) => cell(number(data.totals[node]), "number")},
@@ -189,12 +199,13 @@ const DRAW = {
             style: {width: `${Math.max(0, 100 * part / highest)}%`, background: colour(at)}});
         })))},
       ...data.plugins.map((plugin, at) => ({label: `${plugin} × ${data.weights[at]}`, number: true,
-        compare: by((node) => -value(node, at)), cell: (node) => cell(number(value(node, at)), "number")})),
+        compare: by((node) => -value(node, at)), cell: (node) => score(node, at)})),
     ];
     const table = grid({label: "scores", noun: "node", columns, rows, text: (node) => data.nodes[node],
-      template: `18rem 5rem 16rem ${data.plugins.map((plugin) => `${plugin.length + 6}ch`).join(" ")}`});
+      template: `18rem 5rem 16rem ${data.plugins.map((plugin) => `${Math.max(plugin.length + 6, 20)}ch`).join(" ")}`});
     const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
       unit = name;
+      fulls = scale();
       units.forEach((button) => button.setAttribute("aria-pressed", button.textContent === name));
       table.show(rows);
     }}, name));
