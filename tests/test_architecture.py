@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schedulers": {"snapshot", "framework", "legacy", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
-    "words": {"api", "findings", "explain", "fixes"},
+    "words": {"api", "findings", "framework", "explain", "fixes"},
     "holding": {"api", "snapshot", "framework"},
     "answer": {
         "api",

@@ -8,7 +8,7 @@ import numpy as np
 
 from kschedx.answer.extenders_document import extenders_document
 from kschedx.answer.fix import Fix
-from kschedx.explain.notes import Note
+from kschedx.answer.note import Note
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Status

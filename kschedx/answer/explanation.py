@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kschedx.answer.fix import Fix
-from kschedx.explain.notes import Note, notes
+from kschedx.answer.note import Note
+from kschedx.explain import notes
+from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.fixes import Certainty, find_fixes, why_no_fix
 from kschedx.fixes.owners import owner_of_template
 from kschedx.framework.cycle import Cycle, Outcome
@@ -27,8 +29,8 @@ class Explanation(Struct, frozen=True, dict=True):
 
     cycle: Cycle
     scheduler: Scheduler
-    admission: tuple[Note, ...] = ()
-    """What the API server would change on the pod's manifest before kube-scheduler sees it."""
+    first_notes: tuple[notes.Note, ...] = ()
+    """How the question was understood, and what the API server would change on the pod's manifest."""
     autoscaler: Autoscaler | None = None
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
 
@@ -88,7 +90,7 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
-        return (*self.admission, *notes(self.cycle))
+        return tuple(map(Note.of, (*self.first_notes, *notes_of_cycle(self.cycle))))
 
     def after(self, fix: Fix) -> Explanation:
         """The same pod once a fix of this answer is made. Raises `UndecidableError`."""
@@ -101,7 +103,7 @@ class Explanation(Struct, frozen=True, dict=True):
         snapshot = proposal.cluster(before)
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
-        return Explanation(cycle, scheduler, self.admission, self.autoscaler)
+        return Explanation(cycle, scheduler, self.first_notes, self.autoscaler)
 
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never

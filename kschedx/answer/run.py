@@ -13,9 +13,10 @@ from kschedx.api.types import AUTOSCALER_STATUS, Pod
 from kschedx.errors import InputError
 from kschedx.explain.amount_notes import amount_notes
 from kschedx.explain.as_if_new import as_if_new
-from kschedx.explain.claim_templates import NOTE as CLAIMS
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
+from kschedx.explain.notes.claims import ClaimNote
+from kschedx.explain.notes.cycle import AutoscalerUnreadable
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
 from kschedx.framework.cycle import Cycle, Outcome
@@ -27,9 +28,6 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, Options
     from kschedx.framework.extenders import Ask
-
-FIRST = "firstAttempt"
-"""The fact of a note: what kube-scheduler says before the claims are made."""
 
 
 def explain_pod(
@@ -73,10 +71,10 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | Autoscaler | 
     if is_of_another(subject, setup):
         return _of_another(subject, setup)
     profile = setup.profile_of(subject.pod)
-    notes = (*subject.notes, *amount_notes(subject.pod))
+    notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
     if subject.first is not None:
         before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
-        notes = tuple(replace(one, facts={**one.facts, FIRST: before}) if one.id == CLAIMS else one for one in notes)
+        notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimNote) else one for one in notes)
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = as_if_new(scheduler.snapshot, subject.pod)
     if snapshot is not scheduler.snapshot:
@@ -111,8 +109,7 @@ def autoscaler_of(
     try:
         return Autoscaler.of(snapshot, options or Options(), release), ()
     except InputError as error:
-        text = f"what cluster-autoscaler would do is not known: {error}"
-        return None, (Note(id="autoscaler-unreadable", text=text),)
+        return None, (AutoscalerUnreadable(error=str(error)),)
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:

@@ -162,10 +162,11 @@ def read_cluster_to_decide(
 def tell_missing(snapshot: Snapshot) -> None:
     """A line on stderr, before many pods are looked at, about kinds that may not be listed."""
     from kschedx.explain.missing import missing_for_many
+    from kschedx.render.words.notes import note_text
 
-    told = missing_for_many(snapshot)
-    if told:
-        typer.echo(f"note: {told}", err=True)
+    found = missing_for_many(snapshot)
+    if found is not None:
+        typer.echo(f"note: {note_text(found)}", err=True)
 
 
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:

@@ -13,9 +13,7 @@ from kschedx.api.types import Pod
 from kschedx.cli.connection import Connection, connect
 from kschedx.cli.manifests import Manifest
 from kschedx.errors import InputError, KschedxError, Place
-from kschedx.explain.notes import Note
-
-NOTE = "dry-run"
+from kschedx.explain.notes.question import DryRun, FieldDifference
 
 _AMOUNTS = ("requests", "limits", "overhead")
 """Keys of resource lists in a pod's spec."""
@@ -28,7 +26,7 @@ _NOT_ALLOWED = "cannot create resource"
 
 def server_side(
     connection: Connection, manifest: Manifest, admit: Callable[[Manifest], Pod]
-) -> tuple[Manifest, tuple[Note, ...]]:
+) -> tuple[Manifest, DryRun]:
     """What came back, and a note about what is different from `admit`'s pod.
 
     Raises `InputError` where the server refuses the pod, with its own words.
@@ -59,15 +57,8 @@ def server_side(
     try:
         ours = admit(manifest)
     except KschedxError as error:
-        text = f"the API server's dry run took the pod, which kschedx could not admit by itself: {error}"
-        return stored, (Note(id=NOTE, text=text, facts={"changes": []}),)
-    changes = tuple(_differences("spec", _plain(ours), _plain(theirs)))
-    text = (
-        "the API server's dry run made the same pod as kschedx"
-        if not changes
-        else (f"the API server's dry run made another pod than kschedx: {'; '.join(changes)}")
-    )
-    return stored, (Note(id=NOTE, text=text, facts={"changes": list(changes)}),)
+        return stored, DryRun(differences=(), error=str(error))
+    return stored, DryRun(differences=tuple(_differences("spec", _plain(ours), _plain(theirs))))
 
 
 def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
@@ -125,7 +116,7 @@ def _with_canonical_amounts(value: object) -> object:
     }
 
 
-def _differences(path: str, ours: object, theirs: object) -> Iterator[str]:
+def _differences(path: str, ours: object, theirs: object) -> Iterator[FieldDifference]:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted({*ours, *theirs}):
             yield from _differences(f"{path}.{key}", ours.get(key), theirs.get(key))
@@ -133,7 +124,7 @@ def _differences(path: str, ours: object, theirs: object) -> Iterator[str]:
         for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from _differences(f"{path}[{index}]", mine, other)
     elif ours != theirs:
-        yield f"{path} is {_shown(theirs)}, not {_shown(ours)}"
+        yield FieldDifference(path=path, theirs=_shown(theirs), ours=_shown(ours))
 
 
 def _shown(value: object) -> str:

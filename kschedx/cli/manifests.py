@@ -17,6 +17,7 @@ from kschedx.apiserver.workload_validation import validate_workload
 from kschedx.errors import InputError, Place
 from kschedx.explain.missing import refuse
 from kschedx.explain.notes import Note
+from kschedx.explain.notes.question import AppliedTogether, ForeignWorkload, ManifestLeftOut, OldVersion
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Missing, Snapshot
@@ -26,10 +27,6 @@ from kschedx.sources.written import Document, read_written
 Manifest = dict[str, object]
 
 _KUSTOMIZATION = "Kustomization"
-FOREIGN = "foreign-workload"
-LEFT_OUT = "left-out"
-OLD_VERSION = "old-api-version"
-APPLIED = "applied-together"
 
 _FORMER_GROUP = ("extensions", frozenset({"Deployment", "DaemonSet", "ReplicaSet"}), "apps")
 _NOT_SERVED: Mapping[str, str] = {
@@ -145,15 +142,14 @@ class Manifests:
     def _together(self) -> Iterator[Note]:
         """What counts beside the workloads, and what does not."""
         for one in self._left_out:
-            yield Note(id=LEFT_OUT, text=f"left out: {one.source}, {one.why}", facts={"source": one.source})
+            yield ManifestLeftOut(source=one.source, why=one.why)
         names = [
             title(document.value)
             for document in self._documents
             if kind_of(*_read_as(document.value)) is not None and not _makes_pods(document.value)
         ]
         if names:
-            shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-            yield Note(id=APPLIED, text=f"judged as if applied together with {shown}", facts={"objects": names})
+            yield AppliedTogether(objects=tuple(names))
 
     def _nothing(self) -> InputError:
         """No pod is in the files, and nothing that makes one."""
@@ -217,8 +213,8 @@ def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterat
     named = title(manifest)
     if kind is None:
         for pod in foreign_pods(manifest):
-            text = f"{_named(manifest)} is no kind of Kubernetes' own: judged by its template at {pod.path}, as it is"
-            note = Note(id=FOREIGN, text=text, facts={"apiVersion": manifest.get("apiVersion"), "path": pod.path})
+            own_kind, group = kind_and_group(manifest)
+            note = ForeignWorkload(kind=own_kind, group=group, api_version=manifest.get("apiVersion"), path=pod.path)
             yield Written(
                 manifest=pod.manifest,
                 title=named,
@@ -247,12 +243,11 @@ def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterat
     )
 
 
-def _version_notes(manifest: Manifest) -> Iterator[Note]:
+def _version_notes(manifest: Manifest) -> Iterator[OldVersion]:
     version = str(manifest.get("apiVersion"))
     since = _NOT_SERVED.get(version)
     if since is not None:
-        text = f"{manifest.get('kind')} is not served as {version} since Kubernetes {since}: read as it is served today"
-        yield Note(id=OLD_VERSION, text=text, facts={"apiVersion": version, "since": since})
+        yield OldVersion(kind=str(manifest.get("kind")), api_version=version, since=since)
 
 
 def _made(snapshot: Snapshot, workload: Manifest) -> Made:

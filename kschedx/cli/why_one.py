@@ -106,11 +106,11 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
         return found.admitted(snapshot, setup)
     from kschedx.cli.dry_run import server_side
 
-    manifest, notes = server_side(
+    manifest, note = server_side(
         question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
     )
     subject = found.admitted(snapshot, setup, manifest)
-    return replace(subject, notes=(*notes, *subject.notes))
+    return replace(subject, notes=(note, *subject.notes))
 
 
 def _tried(
@@ -123,7 +123,7 @@ def _tried(
     from kschedx.answer.run import explain
     from kschedx.answer.subject import stored
     from kschedx.api.types import Pod
-    from kschedx.explain.notes import Note
+    from kschedx.explain.notes.question import Tried
 
     manifest = trying.as_manifest(found) if isinstance(found, Pod) else dict(found.manifest)
     for change in changes:
@@ -133,8 +133,7 @@ def _tried(
         subject = stored(snapshot, trying.as_pod(manifest))
     else:
         subject = found.admitted(snapshot, setup, manifest)
-    text = f"tried with {', '.join(changes)}; without it: {before.outcome.value}"
-    note = Note(id="tried", text=text, facts={"changes": list(changes), "before": before.outcome.value})
+    note = Tried(changes=tuple(changes), before=before.outcome)
     return explain(msgspec.structs.replace(subject, notes=(note, *subject.notes)), setup)
 
 

@@ -10,7 +10,6 @@ import msgspec
 from kschedx.api.admission import (
     DEFAULT_TOLERATION_SECONDS,
     PRIORITY,
-    AdmissionChange,
     AdmissionContext,
     Admitted,
     admit,
@@ -25,13 +24,10 @@ from kschedx.api.types import Pod
 from kschedx.api.validation import ValidationOptions
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
-from kschedx.explain.notes import Note
+from kschedx.explain.notes import admission as notes
+from kschedx.explain.notes.admission import AdmissionNote
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
-
-ADMISSION = "admission"
-ROUTINE = "admission-routine"
-"""The id of notes about what happens to every pod, or what the manifest itself asks for."""
 
 
 def admitted_pod(
@@ -88,76 +84,35 @@ def _knows_runtime_classes(snapshot: Snapshot) -> bool:
     return bool(snapshot.runtime_classes) or snapshot.source.is_complete("RuntimeClass")
 
 
-def admission_notes(snapshot: Snapshot, admitted: Admitted, plugins: Sequence[str]) -> tuple[Note, ...]:
+def admission_notes(snapshot: Snapshot, admitted: Admitted, plugins: Sequence[str]) -> tuple[AdmissionNote, ...]:
     """What admission changed, a note for each object that wanted it, and what it could not know."""
     return (*_unknown(snapshot, admitted.pod, plugins), *_changes(admitted))
 
 
-def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[Note]:
+def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[AdmissionNote]:
     name = pod.spec.runtime_class_name
     if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.creation_timestamp:
-        yield Note(
-            id="missing-kind",
-            text=f"the snapshot holds no RuntimeClass: what {name} adds to its pods (overhead, node selector, "
-            "tolerations) does not count",
-        )
+        yield notes.RuntimeClassUnknown(runtime_class=name)
     for annotation in snapshot.namespace_annotations.get(pod.metadata.namespace, {}):
         plugin = PLUGIN_OF_ANNOTATION[annotation]
         if plugin not in plugins:
-            yield Note(
-                id="admission-plugin-off",
-                text=f"namespace {pod.metadata.namespace} has the annotation {annotation}: it counts only where the "
-                f"API server runs {plugin}, which is off unless enabled",
-                facts={"plugin": plugin, "annotation": annotation},
-            )
+            yield notes.AdmissionPluginOff(namespace=pod.metadata.namespace, annotation=annotation, plugin=plugin)
 
 
-def _changes(admitted: Admitted) -> Iterator[Note]:
+def _changes(admitted: Admitted) -> Iterator[AdmissionNote]:
+    spec = admitted.pod.spec
     for (plugin, source), group in groupby(admitted.changes, key=lambda change: (change.plugin, change.source)):
         changes = tuple(group)
-        spec = admitted.pod.spec
-        identifier = ADMISSION
         if plugin == PRIORITY:
-            if not spec.priority_class_name:
-                continue
-            is_default = any(change.item == "priorityClassName" for change in changes)
-            identifier = ADMISSION if is_default else ROUTINE
-            source = f"PriorityClass {spec.priority_class_name}"
-            text = f"{source}{', the global default,' if is_default else ''} set priority {spec.priority}"
+            if spec.priority_class_name:
+                is_default = any(change.item == "priorityClassName" for change in changes)
+                yield (notes.DefaultPriority if is_default else notes.NamedPriority)(
+                    plugin=plugin,
+                    source=f"PriorityClass {spec.priority_class_name}",
+                    changes=changes,
+                    priority=spec.priority,
+                )
+        elif plugin == DEFAULT_TOLERATION_SECONDS:
+            yield notes.AdmittedAsEveryPod(plugin=plugin, source=source, changes=changes)
         else:
-            identifier = ROUTINE if plugin == DEFAULT_TOLERATION_SECONDS else ADMISSION
-            text = f"{source or plugin} {'; '.join(_clauses(changes))}"
-        yield Note(
-            id=identifier,
-            text=text,
-            facts={"plugin": plugin, "source": source, "changes": [_fact(change) for change in changes]},
-        )
-
-
-def _fact(change: AdmissionChange) -> dict[str, str]:
-    return {
-        "container": change.container,
-        "item": change.item,
-        "before": change.before,
-        "after": change.after,
-    }
-
-
-def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
-    """`set requests.cpu 100m, limits.cpu 500m on container web`, `added toleration kata:NoSchedule op=Exists`."""
-    containers_of: dict[str, list[str]] = {}
-    for container, group in groupby(changes, key=lambda change: change.container):
-        values = ", ".join(f"{change.item} {change.after}" for change in group if change.item != "toleration")
-        if values:
-            containers_of.setdefault(values, []).append(container)
-    for values, containers in containers_of.items():
-        names = ", ".join(filter(None, containers))
-        where = f" on container{'s' if len(containers) > 1 else ''} {names}" if names else ""
-        yield f"set {values}{where}"
-    tolerations = [change for change in changes if change.item == "toleration"]
-    for verb, texts in (
-        ("added", [change.after for change in tolerations if change.after]),
-        ("dropped", [change.before for change in tolerations if change.before]),
-    ):
-        if texts:
-            yield f"{verb} toleration{'s' if len(texts) > 1 else ''} {', '.join(texts)}"
+            yield notes.Admitted(plugin=plugin, source=source, changes=changes)

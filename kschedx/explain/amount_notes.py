@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from kschedx.api.quantity import parse_quantity
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
-from kschedx.explain.notes import Note
-
-NOTE = "unlikely-amount"
+from kschedx.explain.notes.question import UnlikelyAmount
 
 MOST_CPUS = 10_000
 """No machine has as many."""
@@ -18,7 +16,7 @@ LEAST_BYTES = 1_000_000
 """No container runs in less."""
 
 
-def amount_notes(pod: Pod) -> Iterator[Note]:
+def amount_notes(pod: Pod) -> Iterator[UnlikelyAmount]:
     """A note for each amount, the same one for a request and its limit once."""
     told: set[tuple[str, str, str]] = set()
     for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -28,18 +26,18 @@ def amount_notes(pod: Pod) -> Iterator[Note]:
                 meant = _meant(resource, amount)
                 if meant and (container.name, resource, amount) not in told:
                     told.add((container.name, resource, amount))
-                    text = f"container {container.name}: {amount} of {resource} is {meant[0]}: did you mean {meant[1]}?"
-                    facts: dict[str, object] = {
-                        "container": container.name,
-                        "resource": resource,
-                        "amount": amount,
-                        "meant": meant[1],
-                    }
-                    yield Note(id=NOTE, text=text, facts=facts)
+                    is_really, suggested = meant
+                    yield UnlikelyAmount(
+                        container=container.name,
+                        resource=resource,
+                        amount=amount,
+                        is_really=is_really,
+                        meant=suggested,
+                    )
 
 
-def _meant(resource: str, written: str) -> tuple[str, str] | None:
-    """What the amount is, and what was probably meant; None for a likely one."""
+def _meant(resource: str, written: str) -> tuple[int, str] | None:
+    """How many processors or bytes the amount is, and what was probably meant; None for a likely one."""
     number = written.rstrip("kKMGTPEmi")
     suffix = written[len(number) :]
     try:
@@ -47,10 +45,10 @@ def _meant(resource: str, written: str) -> tuple[str, str] | None:
     except InputError:
         return None
     if resource == "cpu" and milli > MOST_CPUS * 1000 and suffix:
-        return f"{milli // 1000:,} processors", f"{number}m"
+        return milli // 1000, f"{number}m"
     if resource in ("memory", "ephemeral-storage") and 0 < milli < LEAST_BYTES * 1000:
         if suffix == "m":
-            return "less than a byte" if milli < 1000 else f"{milli // 1000:,} bytes", f"{number}Mi"
+            return milli // 1000, f"{number}Mi"
         if not suffix and milli < 100_000 * 1000:
-            return f"{milli // 1000:,} bytes", f"{number}Mi"
+            return milli // 1000, f"{number}Mi"
     return None

@@ -15,16 +15,15 @@ from kschedx.api.decode import decode
 from kschedx.api.devices import ResourceClaim
 from kschedx.api.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
 from kschedx.api.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
-from kschedx.explain.notes import Note
+from kschedx.explain.notes.claims import ClaimNote, ClaimsOfController, ClaimsOfTemplates, ClaimsOfVolumes
 from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
-NOTE = "claims-from-templates"
 NEW_UID = "new"
 """Of a pod that has claims of its own, which name it."""
 
 
-def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
+def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[ClaimNote, ...]]:
     """The cluster with what a pod's controller makes before the pod, and its claims as a note.
 
     Of a StatefulSet that is there already, nothing is known of claims that were not listed.
@@ -37,8 +36,7 @@ def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> 
         snapshot = with_applied(snapshot, [*others, *new.values()])
     if not new:
         return snapshot, ()
-    text = f"judged with what its controller makes for it: claim {', '.join(new)}"
-    return snapshot, (Note(id=NOTE, text=text, facts={"claims": list(new)}),)
+    return snapshot, (ClaimsOfController(claims=tuple(new)),)
 
 
 def _of(manifest: Mapping[str, object], field: str) -> str:
@@ -48,7 +46,7 @@ def _of(manifest: Mapping[str, object], field: str) -> str:
 
 def with_ephemeral_claims(
     snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object]
-) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
+) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
     """The cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and a note."""
     spec = manifest.get("spec")
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
@@ -69,13 +67,11 @@ def with_ephemeral_claims(
             made[claim.key] = with_default_class(claim, classes)
     if not made:
         return snapshot, pod, ()
-    text = f"judged with what kube-controller-manager makes for its ephemeral volumes: claim {', '.join(made)}"
-    note = Note(id=NOTE, text=text, facts={"claims": list(made)})
     owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
-    return snapshot.with_claims(made), owning, (note,)
+    return snapshot.with_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)),)
 
 
-def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
+def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
     """The cluster with the claims, the pod whose status names them, and what was made, as a note."""
     known = {status.name for status in pod.status.resource_claim_statuses}
     made: dict[str, ResourceClaim] = {}
@@ -99,6 +95,5 @@ def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Po
         return snapshot, pod, ()
     devices = replace(snapshot.devices, claims={**snapshot.devices.claims, **made})
     status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
-    text = f"claims as kube-controller-manager makes them for the pod: {', '.join(made)} from {', '.join(templates)}"
-    note = Note(id=NOTE, text=text, facts={"claims": list(made), "templates": templates})
+    note = ClaimsOfTemplates(claims=tuple(made), templates=tuple(templates))
     return snapshot.with_devices(devices), replace(pod, status=status), (note,)

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kschedx.api.types import Pod
+from kschedx.explain.notes.storage import SelectorRefusal, SelectorsRefused
 from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
 
-_SHOWN = 3
 
-
-def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> tuple[tuple[str, str], ...]:
-    """(id, text); none for a pod without device claims."""
+def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorsRefused]:
+    """None for a pod without device claims."""
     if not pod.spec.resource_claims:
-        return ()
-    found = [f"{owner}: {field}: {told.splitlines()[0]}" for owner, field, told in _refused(snapshot, pod, release)]
-    if not found:
-        return ()
-    others = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return (("selector-refused", f"the API server refuses {'; '.join(found[:_SHOWN])}{others}"),)
+        return
+    refusals = tuple(_refusals(snapshot, pod, release))
+    if refusals:
+        yield SelectorsRefused(refusals=refusals)
 
 
-def _refused(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[tuple[str, str, str]]:
+def _refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorRefusal]:
     """What has a creation timestamp was admitted, by the API server that it comes from."""
     from kschedx.plugins.dynamic_resources.admission import claim_refusals, class_refusals  # most pods claim no device
     from kschedx.plugins.dynamic_resources.features import Features
@@ -31,8 +28,8 @@ def _refused(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[tuple[s
     for one in snapshot.devices.classes.values():
         if not one.metadata.creation_timestamp:
             for field, told in class_refusals(one, features):
-                yield f"DeviceClass {one.name}", field, told
+                yield SelectorRefusal(object=f"DeviceClass {one.name}", field=field, error=told)
     for claim in snapshot.devices.claims.values():
         if not claim.metadata.creation_timestamp and claim.metadata.namespace == pod.metadata.namespace:
             for field, told in claim_refusals(claim, features):
-                yield f"ResourceClaim {claim.key}", field, told
+                yield SelectorRefusal(object=f"ResourceClaim {claim.key}", field=field, error=told)

@@ -16,6 +16,14 @@ from kschedx.api.selectors import compile_selector
 from kschedx.api.storage import claim_name
 from kschedx.api.types import Affinity, Pod, PodAffinityTerm
 from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.notes.missing import (
+    KindsForbidden,
+    KindsLacking,
+    KindsNotServed,
+    MissingNote,
+    NamespacesOnly,
+    PodsLacking,
+)
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.cycle import Cycle
 from kschedx.plugins.node_volume_limits.attached import is_counted
@@ -23,12 +31,6 @@ from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 ADDED = "missing.yaml"
 """What a command that completes a dump writes to."""
-NOTE = "unread-kind"
-DUMP_NOTE = "dump"
-PARTIAL_NOTE = "other-namespaces"
-
-Text = tuple[str, str, dict[str, object]]
-"""A note's id, text and facts."""
 
 
 # --- what raises
@@ -75,8 +77,7 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 def require_for_decision(cycle: Cycle) -> None:
     """Raise `UndecidableError` where the cycle could have ended otherwise with a kind that may not be listed."""
     for kind in _forbidden(cycle.snapshot):
-        matters = MATTERS.get(kind)
-        if matters is not None and matters(cycle):
+        if _matters(kind, cycle):
             refuse(cycle.snapshot, kind, KINDS[kind].leaves, cycle.pod)
 
 
@@ -104,59 +105,40 @@ def get_command(kinds: Collection[str], file: str) -> str:
 # --- what is said
 
 
-def missing_notes(cycle: Cycle) -> Iterator[Text]:
+def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
     """What was not read and, as far as kschedx can tell, does not count for this answer."""
     source = cycle.snapshot.source
     if source.namespaces:
-        listed = ", ".join(source.namespaces)
-        text = f"only namespace {listed} is in this snapshot: what pods of others take from the nodes is not counted"
-        yield PARTIAL_NOTE, text, {"namespaces": list(source.namespaces)}
-    yield from _dump_notes(cycle)
-    missing = source.missing
-    forbidden = [kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS]
-    if forbidden:
-        listed = ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in forbidden)
-        text = f"listing is forbidden for {listed}: this answer does not depend on it"
-        yield NOTE, text, {"kinds": forbidden, "cause": Missing.FORBIDDEN.value}
-    absent = [kind for kind in missing if missing[kind] is Missing.ABSENT and kind in MATTERS and MATTERS[kind](cycle)]
-    if absent:
-        text = f"the API server serves no {', '.join(KINDS[kind].resource for kind in absent)}: there are none"
-        yield NOTE, text, {"kinds": absent, "cause": Missing.ABSENT.value}
-
-
-def _dump_notes(cycle: Cycle) -> Iterator[Text]:
-    """What a dump of another tool never holds."""
-    source = cycle.snapshot.source
+        yield NamespacesOnly(namespaces=tuple(source.namespaces))
     if "Pod" in source.lacks:
-        yield DUMP_NOTE, _without_pods(source), {"formats": list(source.formats), "kinds": ["Pod"]}
-    lacking = [kind for kind in source.lacks if kind in MATTERS and MATTERS[kind](cycle)]
+        yield _pods_lacking(source)
+    lacking = tuple(kind for kind in source.lacks if _matters(kind, cycle))
     if lacking:
-        listed = ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in lacking)
-        text = f"not in {_dumps(source)}, or not all of them: {listed}"
-        yield DUMP_NOTE, text, {"formats": list(source.formats), "kinds": lacking}
+        yield KindsLacking(formats=tuple(source.formats), kinds=lacking)
+    forbidden = tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS)
+    if forbidden:
+        yield KindsForbidden(kinds=forbidden)
+    missing = source.missing
+    absent = tuple(kind for kind in missing if missing[kind] is Missing.ABSENT and _matters(kind, cycle))
+    if absent:
+        yield KindsNotServed(kinds=absent)
 
 
-def _without_pods(source: Source) -> str:
-    text = f"{_dumps(source)} does not hold {source.lacks['Pod']}: nodes may be fuller than they look"
-    return f"{text} (kschedx doctor tells more)"
-
-
-def _dumps(source: Source) -> str:
-    return " and ".join(map(with_article, source.formats)) or "a dump"
-
-
-def with_article(dump: str) -> str:
-    """`a must-gather`, `an oc adm inspect`."""
-    return f"{'an' if dump[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {dump}"
-
-
-def missing_for_many(snapshot: Snapshot) -> str:
-    """A sentence about objects that some pods' answers may depend on; empty where there are none."""
+def missing_for_many(snapshot: Snapshot) -> PodsLacking | KindsForbidden | None:
+    """Objects that some pods' answers may depend on."""
     if "Pod" in snapshot.source.lacks:
-        return _without_pods(snapshot.source)
-    names = [KINDS[kind].resource for kind in _forbidden(snapshot) if kind in MATTERS]
-    listed = ", ".join(names)
-    return f"listing is forbidden for {listed}: a pod that depends on them cannot be decided" if names else ""
+        return _pods_lacking(snapshot.source)
+    kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
+    return KindsForbidden(kinds=kinds, depends=True) if kinds else None
+
+
+def _pods_lacking(source: Source) -> PodsLacking:
+    return PodsLacking(formats=tuple(source.formats), lacking=source.lacks["Pod"])
+
+
+def _matters(kind: str, cycle: Cycle) -> bool:
+    matters = MATTERS.get(kind)
+    return matters is not None and matters(cycle)
 
 
 def _forbidden(snapshot: Snapshot) -> list[str]:

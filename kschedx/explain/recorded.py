@@ -8,14 +8,22 @@ from msgspec import Struct
 
 from kschedx.api.types import Pod
 from kschedx.explain.events import Event, EventPart, Stage, parse
+from kschedx.explain.notes.recorded import (
+    Contrast,
+    FitsHere,
+    FoundHereOnly,
+    Moved,
+    NoPreemptionThere,
+    NotFoundHere,
+    OfUnknownPlugin,
+    OtherCounts,
+    OtherNodeCount,
+    OtherPreemption,
+    OtherRelease,
+    OtherWords,
+)
 from kschedx.snapshot.events import CUT, FailedScheduling
 from kschedx.snapshot.snapshot import Snapshot
-
-ELSEWHERE = "another moment"
-"""The usual reason: the pod waits, and the cluster goes on."""
-MOST_TEXTS = 3
-MOST_LETTERS = 100
-"""Of one text: other schedulers and extenders write what they like."""
 
 
 def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
@@ -42,21 +50,21 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
     return theirs.message == message
 
 
-def differences(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
-    """What is different about the two messages, and what that comes from, in clauses; none where they are equal.
+def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[Contrast, ...]:
+    """What is different about the two messages; none where they are equal.
 
     A pod that is `nominated` to a node was told of before its victims were gone, and then nothing of preemption.
     """
     if _is_same(theirs, ours):
         return ()
     if not ours:
-        return (f"kschedx finds a node for it: {ELSEWHERE}, or another configuration",)
+        return (FitsHere(),)
     told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
     parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be half a text
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in told.parts)
     ours_told = [part for part in found.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
-    clauses = [*_counted(told, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
-    return tuple(clauses) or (() if says_nothing else ("the words are those of another release",))
+    different = [*_counted(told, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
+    return tuple(different) or (() if says_nothing else (OtherRelease(),))
 
 
 class _Pair(Struct, frozen=True, kw_only=True):
@@ -66,13 +74,14 @@ class _Pair(Struct, frozen=True, kw_only=True):
     ours: EventPart
 
 
-def _counted(told: Event, found: Event) -> Iterator[str]:
+def _counted(told: Event, found: Event) -> Iterator[OtherNodeCount]:
     if told.nodes is not None and found.nodes is not None and told.nodes != found.nodes:
-        counted = f"it counts {told.nodes:,} nodes, the snapshot has {found.nodes:,}"
-        yield f"{counted}: {ELSEWHERE}, or an incomplete snapshot"
+        yield OtherNodeCount(there=told.nodes, here=found.nodes)
 
 
-def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool) -> Iterator[str]:
+def _unmatched(
+    theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool
+) -> Iterator[Contrast]:
     """The reasons that reject nodes, then preemption, which follows from them, where the event `speaks` of it."""
     pairs = [
         _Pair(theirs=part, ours=other)
@@ -90,29 +99,33 @@ def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut
 
 def _changes(
     stage: Stage, pairs: Sequence[_Pair], gone: Sequence[EventPart], new: Sequence[EventPart]
-) -> Iterator[str]:
-    moved: list[str] = []
+) -> Iterator[Contrast]:
+    moved: list[Moved] = []
     for ours in dict.fromkeys(pair.ours for pair in pairs if pair.ours.stage is stage):
         same = [pair.theirs for pair in pairs if pair.ours == ours]
         # one text of ours can be several of theirs: older releases name each taint
         if all(part.count is not None for part in same) and ours.count is not None:
             count = sum(part.count or 0 for part in same)
             if count != ours.count:
-                moved.append(f"{count:,} × {_quoted(ours)} there, {ours.count:,} here")
+                moved.append(Moved(text=ours.text, there=count, here=ours.count))
     if moved:
-        yield f"{_first(moved)}: {ELSEWHERE}"
+        yield OtherCounts(moved=tuple(moved))
     other = [pair.theirs for pair in pairs if pair.theirs.stage is stage and pair.theirs.text != pair.ours.text]
     if other:
-        yield f"{_listed(other)} is how another release says it"
+        yield OtherWords(texts=_texts(other))
     strange = [part for part in gone if part.stage is stage and not part.is_known]
     if strange:
-        yield f"{_listed(strange)} is of no plugin that kschedx knows: an extender's, or another scheduler's"
+        yield OfUnknownPlugin(texts=_texts(strange))
     held = [part for part in gone if part.stage is stage and part.is_known]
     if held:
-        yield f"{_listed(held)} is not found here: {ELSEWHERE}, or another configuration"
+        yield NotFoundHere(texts=_texts(held))
     found = [part for part in new if part.stage is stage]
     if found:
-        yield f"{_listed(found)} is found here only"
+        yield FoundHereOnly(texts=_texts(found))
+
+
+def _texts(parts: Sequence[EventPart]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.text for part in parts))
 
 
 def _preemption(
@@ -122,13 +135,13 @@ def _preemption(
     new: Sequence[EventPart],
     *,
     is_cut: bool,
-) -> Iterator[str]:
+) -> Iterator[Contrast]:
     if not any(part.stage is Stage.PREEMPTION for part in theirs):
         if not is_cut:
-            yield "it says nothing of preemption: another release, or no preemption there"
+            yield NoPreemptionThere()
         return
     if next(_changes(Stage.PREEMPTION, pairs, gone, new), None) is not None:
-        yield f"preemption ended otherwise there: other pods on the nodes at {ELSEWHERE}, or another release"
+        yield OtherPreemption()
 
 
 def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:
@@ -139,17 +152,3 @@ def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:
         return True
     is_one = bool(theirs.reason) and (theirs.plugin, theirs.reason) == (ours.plugin, ours.reason)
     return is_one and (not theirs.subject or not ours.subject or theirs.subject == ours.subject)
-
-
-def _quoted(part: EventPart) -> str:
-    text = part.text if len(part.text) <= MOST_LETTERS else part.text[: MOST_LETTERS - 1] + "…"
-    return f'"{text}"'
-
-
-def _listed(parts: Sequence[EventPart]) -> str:
-    return _first(list(dict.fromkeys(map(_quoted, parts))))
-
-
-def _first(texts: Sequence[str]) -> str:
-    more = len(texts) - MOST_TEXTS
-    return ", ".join(texts[:MOST_TEXTS]) + (f" and {more:,} more" if more > 0 else "")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError, Place
 from kschedx.explain.notes import Note
-from kschedx.explain.which_release import NOTE, release_note, release_to_emulate
+from kschedx.explain.which_release import release_note, release_to_emulate
 from kschedx.framework.config import Profile
 from kschedx.framework.scheduler import Scheduler
 from kschedx.releases import Release, resolve
@@ -73,7 +73,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             snapshot=snapshot,
             forced_profile=profile,
             admission_plugins=tuple(admission_plugins),
-            notes=() if found is None else (Note(id=NOTE, text=found[0], facts=found[1]),),
+            notes=() if found is None else (found,),
         )
 
     def scheduler_on(self, snapshot: Snapshot) -> Scheduler:

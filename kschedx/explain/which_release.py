@@ -8,19 +8,15 @@ from collections import Counter
 from msgspec import Struct
 
 from kschedx.errors import ConfigError
+from kschedx.explain.notes.cluster import ReleaseEmulated, Teller
 from kschedx.releases import EMULATED, VERSIONS, resolve
 from kschedx.snapshot.snapshot import Snapshot
-
-NOTE = "release"
 
 
 class _Told(Struct, frozen=True, kw_only=True):
     """A version that the cluster tells of itself."""
 
-    who: str
-    """`the API server is`, as a note begins."""
-    fact: str
-    """The name of the fact: `serverVersion`."""
+    teller: Teller
     version: str
 
     @property
@@ -49,26 +45,27 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
     return told.emulated if told is not None else None
 
 
-def release_note(snapshot: Snapshot, asked: str | None) -> tuple[str, dict[str, object]] | None:
-    """Text and facts of the note about a release that the cluster, and nobody else, named."""
+def release_note(snapshot: Snapshot, asked: str | None) -> ReleaseEmulated | None:
+    """A note about a release that the cluster, and nobody else, named."""
     told = _told(snapshot) if asked is None else None
     if told is None:
         return None
-    facts: dict[str, object] = {told.fact: told.version}
     found = resolve(told.emulated)
-    release = found.title if found.is_measured else f"{found.title},"
-    if told.is_known:
-        if told.fact == "kubeletVersion" and found.version == VERSIONS[0]:
-            return None  # what would be emulated anyway
-        return f"{told.who} {told.version}: kube-scheduler {release} is emulated", facts
-    text = f"{told.who} {told.version}, which kschedx does not know: kube-scheduler {release} is emulated"
-    return f"{text} (--kube-version names another)", facts
+    if told.is_known and told.teller is not Teller.SERVER and found.version == VERSIONS[0]:
+        return None  # what would be emulated anyway
+    return ReleaseEmulated(
+        teller=told.teller,
+        version=told.version,
+        is_known=told.is_known,
+        emulated=found.title,
+        is_measured=found.is_measured,
+    )
 
 
 def _told(snapshot: Snapshot) -> _Told | None:
     server = snapshot.source.server_version
     if server:
-        return _Told(who="the API server is", fact="serverVersion", version=server)
+        return _Told(teller=Teller.SERVER, version=server)
     kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
     releases: Counter[tuple[int, int]] = Counter()
     for version, count in kubelets.items():
@@ -78,8 +75,7 @@ def _told(snapshot: Snapshot) -> _Told | None:
         return None
     most = max(releases, key=lambda release: (releases[release], release))
     version = max(version for version in kubelets if _minor(version) == most)
-    who = "the kubelets are" if len(releases) == 1 else "most kubelets are"
-    return _Told(who=who, fact="kubeletVersion", version=version)
+    return _Told(teller=Teller.KUBELETS if len(releases) == 1 else Teller.MOST_KUBELETS, version=version)
 
 
 _NONE = (0, 0)

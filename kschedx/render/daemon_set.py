@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.answer.daemon_set import DaemonSetAnswer
-from kschedx.explain.admission import ROUTINE
 from kschedx.explain.grouping import NodeGroup
+from kschedx.explain.notes.admission import ROUTINE
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, line, paragraph

@@ -38,9 +38,9 @@ from kschedx.doctor.findings import (
     YoungNodes,
 )
 from kschedx.errors import InputError, Place
-from kschedx.explain.missing import with_article
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact, Words
+from kschedx.render.words.notes.missing import with_article
 
 NAMES = 3
 LONGEST_PATH = 40

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
 from kschedx.errors import InputError, nearest
-from kschedx.explain.admission import ROUTINE
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.notes.admission import ROUTINE
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.unheard import Kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.amount_notes import amount_notes
+from kschedx.render.words.notes import note_text
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import pod
 
@@ -28,6 +29,6 @@ from tests.builders import pod
 def test_what_was_probably_meant(resource: str, amount: str, told: str | None) -> None:
     containers = [{"name": "main", "resources": {"requests": {resource: amount}, "limits": {resource: amount}}}]
     snapshot = Snapshot.from_objects([pod("web", containers=containers)])
-    assert [note.text.removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (
+    assert [note_text(note).removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (
         [told] if told else []
     )

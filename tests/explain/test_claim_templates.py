@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.answer.explanation import Explanation
-from kschedx.explain.claim_templates import NOTE
 from tests.builders import Manifest, node, pod
 from tests.device_builders import device, device_class, request, resource_slice
 
@@ -31,7 +30,7 @@ def explained(objects: list[Manifest], target: Manifest | str) -> Explanation:
 def test_a_new_pod() -> None:
     result = explained([*CLUSTER, TEMPLATE], NEW)
     assert result.best_nodes == ("b",)
-    (note,) = [note.to_dict() for note in result.notes if note.id == NOTE]
+    (note,) = [note.to_dict() for note in result.notes if note.id == "claims-from-templates"]
     assert (note["claims"], note["templates"]) == (["default/me-gpu"], ["default/gpus"])
 
 

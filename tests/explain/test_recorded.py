@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.explain.notes import Note
-from kschedx.explain.recorded import differences
+from kschedx.answer.note import Note
+from kschedx.explain.recorded import contrasts
 from kschedx.render.screen import why
+from kschedx.render.words.notes.recorded import clause
 from kschedx.snapshot.events import CUT, NOTE_LENGTH, FailedScheduling
 from tests.builders import Manifest, node, pod
 
@@ -55,6 +56,11 @@ def note(*objects: Manifest) -> Note | None:
     result = kschedx.explain(kschedx.Snapshot.from_objects([*FULL, *objects]), "default/new", kube_version="1.36")
     assert result.message in ("", NO_ROOM)
     return next((one for one in result.notes if one.id == "recorded-event"), None)
+
+
+def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:
+    found = contrasts(FailedScheduling(message=theirs), ours, nominated=nominated)
+    return list(map(clause, found))
 
 
 def message(*objects: Manifest) -> object:
@@ -184,17 +190,17 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
     ids=["same", "counts", "older words", "another resource", "unknown", "no preemption", "preemption"],
 )
 def test_a_difference_is_explained(theirs: str, expected: list[str]) -> None:
-    assert list(differences(FailedScheduling(message=theirs), OURS)) == expected
+    assert differences(theirs, OURS) == expected
 
 
 def test_a_nominated_pod_was_told_of_before_its_victims_were_gone() -> None:
-    assert differences(FailedScheduling(message=f"{HERE}."), OURS, nominated=True) == ()
-    (told,) = differences(FailedScheduling(message=f"{HERE}.".replace("0/5", "0/4")), OURS, nominated=True)
+    assert differences(f"{HERE}.", OURS, nominated=True) == []
+    (told,) = differences(f"{HERE}.".replace("0/5", "0/4"), OURS, nominated=True)
     assert told.startswith("it counts 4 nodes")
 
 
 def test_a_pod_that_fits_by_now() -> None:
-    (told,) = differences(FailedScheduling(message=OURS), "")
+    (told,) = differences(OURS, "")
     assert told == "kschedx finds a node for it: another moment, or another configuration"
 
 
@@ -202,14 +208,14 @@ def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
     taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
     ours = f"0/40 nodes are available: {taints}. no new claims to deallocate."
     cut = ours[: NOTE_LENGTH - len(CUT)] + CUT
-    assert differences(FailedScheduling(message=cut), ours) == ()
-    (told,) = differences(FailedScheduling(message="1" + cut[1:]), ours.replace("0/40", "0/41", 1))
+    assert differences(cut, ours) == []
+    (told,) = differences("1" + cut[1:], ours.replace("0/40", "0/41", 1))
     assert told.startswith("it counts 40 nodes, the snapshot has 41")
 
 
 def test_a_long_event_makes_no_long_note() -> None:
     taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
-    told = "; ".join(differences(FailedScheduling(message=f"0/5 nodes are available: {taints}, 1 {'x' * 9999}."), OURS))
+    told = "; ".join(differences(f"0/5 nodes are available: {taints}, 1 {'x' * 9999}.", OURS))
     assert len(told) < 600
     assert '{key-2: value}" and 37 more is how another release says it' in told
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.explain.storage_notes import storage_notes
+from kschedx.render.words.notes import note_text
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
 from tests.storage_builders import DRIVER, ZONE, capacity, claim, csi_driver, csi_node, storage_class, using, volume
@@ -17,7 +18,8 @@ BAD: Manifest = {"matchExpressions": [{"key": ZONE, "operator": "Near"}]}
 
 def notes(*objects: Manifest) -> dict[str, str]:
     snapshot = Snapshot.from_objects(objects)
-    return dict(storage_notes(snapshot, snapshot.pods[snapshot.pods.rows["default/new"]]))
+    found = storage_notes(snapshot, snapshot.pods[snapshot.pods.rows["default/new"]])
+    return {note.id: note_text(note) for note in found}
 
 
 @pytest.mark.parametrize(
@@ -77,15 +79,15 @@ def test_a_sound_cluster_needs_no_note() -> None:
 
 def test_a_kind_that_is_missing_altogether() -> None:
     found = storage_notes(snapshot := Snapshot.from_objects([using("new", "data"), node("n")]), snapshot.pods[0])
-    assert [identifier for identifier, _ in found] == ["missing-kind", "missing-kind"]
+    assert [note.id for note in found] == ["missing-kind", "missing-kind"]
 
 
 def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
     dumped = Snapshot.from_objects([using("new", "data"), node("n")])
     whole = replace(dumped.source, complete=frozenset({"PersistentVolumeClaim", "CSINode"}))
     found = storage_notes(replace(dumped, source=whole), dumped.pods[0])
-    assert [identifier for identifier, _ in found] == ["empty-kind", "empty-kind"]
-    assert all("dump" not in text and "is known" not in text for _, text in found)
+    assert [note.id for note in found] == ["empty-kind", "empty-kind"]
+    assert all("dump" not in text and "is known" not in text for text in map(note_text, found))
 
 
 def test_a_pod_without_volumes_is_not_bothered() -> None:

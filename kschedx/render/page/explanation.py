@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from kschedx.answer.explanation import Explanation
-from kschedx.explain.admission import ROUTINE
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.grouping import NodeGroup
+from kschedx.explain.notes.admission import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.status import Code
