@@ -14,7 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import kschedx
+from kschedx import __version__
 from kschedx.answer.explanation import Explanation
+from kschedx.cli.checks import of_explanation
+from kschedx.errors import Place
+from kschedx.render.checks import junit, sarif
 from kschedx.render.document import to_json, to_yaml
 from kschedx.render.page.explanation import page_of
 from kschedx.render.page.html import html
@@ -34,6 +38,8 @@ FORMS: Mapping[str, Callable[[Explanation], str]] = {
     "html": lambda answer: html(page_of(answer)),
     "markdown": lambda answer: markdown(page_of(answer, every_node=False)),
     "svg": lambda answer: svg(page_of(answer, every_node=False)),
+    "junit": lambda answer: junit([of_explanation(answer, Place())], "kschedx"),
+    "sarif": lambda answer: sarif([of_explanation(answer, Place())], __version__),
 }
 
 

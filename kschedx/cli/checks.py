@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from kschedx.answer.explanation import Explanation
-from kschedx.errors import Place
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.difference import Summary
 from kschedx.explain.many import Answer
 from kschedx.framework.config.advice import Advice
@@ -41,14 +43,8 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
     cycle = explanation.cycle
     told = [sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
     if explanation.outcome is not Outcome.SCHEDULED:
-        told += [f"fix: {fix['title']} ({fix['certainty']})" for fix in _fixes(explanation)[:1]]
+        told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
     return of_pod(cycle.pod.key, explanation.outcome, told, place)
-
-
-def _fixes(explanation: Explanation) -> list[dict[str, object]]:
-    found = explanation.to_dict()["fixes"]
-    assert isinstance(found, list)
-    return found
 
 
 def of_answer(answer: Answer, place: Place) -> Check:
@@ -57,11 +53,20 @@ def of_answer(answer: Answer, place: Place) -> Check:
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
     """A check for each thing to look at, or one for the configuration where there is none."""
-    place = Place(source=file if Path(file).is_file() else "")
+    from kschedx.sources.field_lines import line_of
+
+    place = Place(source=file, document=1) if Path(file).is_file() else Place()
     if not advice:
         return [Check(name=file, result=Result.PASSED, rule="configuration", place=place)]
     return [
-        Check(name=one.path, result=Result.FAILED, rule="configuration", text=one.text, place=place) for one in advice
+        Check(
+            name=one.path,
+            result=Result.FAILED,
+            rule="configuration",
+            text=one.text,
+            place=replace(place, line=line_of(one.path, place)),
+        )
+        for one in advice
     ]
 
 
@@ -78,3 +83,21 @@ def of_summary(summary: Summary) -> Iterator[Check]:
         yield Check(name=difference.pod, result=Result.FAILED, rule="other-placement", text=text)
     for pod, reason in summary.undecided.items():
         yield Check(name=pod, result=Result.UNDECIDED, rule="undecided", text=reason)
+
+
+def of_error(error: KschedxError) -> Iterator[Check]:
+    """A check for each thing that is wrong with the input, on its line; one that is undecided for what is missing."""
+    from kschedx.sources.field_lines import located
+
+    if isinstance(error, SeveralConfigError):
+        for one in error.errors:
+            yield from of_error(one)
+        return
+    if not isinstance(error, InputError):
+        yield Check(name="kschedx", result=Result.UNDECIDED, rule="undecided", text=str(error))
+        return
+    rule = "not-admitted" if isinstance(error, NotAdmittedError) else "input"
+    for fault in map(located, (error, *error.others)):
+        name = fault.place.field or fault.place.object or fault.place.source or "kschedx"
+        text = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
+        yield Check(name=name, result=Result.FAILED, rule=rule, text=text, place=fault.place)

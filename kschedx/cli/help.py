@@ -27,6 +27,20 @@ class Command(TyperCommand):
             self._refuse_empty(ctx)
         return left
 
+    def invoke(self, ctx: Any) -> Any:
+        """What is wrong with the input is told to CI as well, in the form that it reads; then as everywhere."""
+        from kschedx.cli.output import Format, told_as_checks
+        from kschedx.errors import InputError, UndecidableError
+
+        output = ctx.params.get("output")
+        if output not in (Format.JUNIT, Format.SARIF):
+            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except (InputError, UndecidableError) as error:
+            told_as_checks(error, output)
+            raise
+
     def _refuse_empty(self, ctx: Any) -> None:
         """An empty path would be the current folder; what was meant is a variable of the shell that is not set."""
         for parameter in self.get_params(ctx):

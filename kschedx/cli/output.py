@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from kschedx.errors import KschedxError
     from kschedx.explain.shards import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
@@ -120,6 +121,14 @@ def write(report: Report, output: Format | None) -> None:
             typer.echo(sarif(_has(report.checks, output)(), __version__), nl=False)
         case _:
             assert_never(output)
+
+
+def told_as_checks(error: KschedxError, output: Format) -> None:
+    """Print what stopped a command as the checks that it would have made."""
+    from kschedx.cli.checks import of_error
+
+    checks = tuple(of_error(error))
+    write(Report(screen=lambda _: None, document=dict, checks=lambda: checks), output)
 
 
 def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:

@@ -38,6 +38,8 @@ RULES = {
     "error": "kube-scheduler fails with an internal error",
     "undecided": "kschedx cannot decide without something that is missing",
     "other-placement": "The change puts the pod elsewhere, or nowhere",
+    "input": "The input cannot be used",
+    "not-admitted": "The API server would refuse the object",
     "configuration": "The configuration does what people regret",
 }
 """Every rule, and what it means."""

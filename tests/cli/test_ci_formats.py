@@ -12,7 +12,7 @@ from kschedx.cli import output
 from kschedx.cli.output import Format, Report
 from kschedx.errors import InputError, Place
 from kschedx.render.checks import RULES, Check, Result, junit, sarif
-from tests.cli.manifests import BIG_POD, NODE, POD, write
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
 from tests.command import kschedx
 
 
@@ -81,6 +81,28 @@ def test_undecided_is_an_error_and_a_warning() -> None:
     assert json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]["level"] == "warning"
 
 
+def test_a_fault_in_the_input_is_an_annotation_on_its_line(cluster: Path, tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles:\n- schedulerName: a\n  plugin: {}\n- schedulerName: b\n  pluginConfigs: []\n"
+    )
+    ran = kschedx("profiles", "check", config, "-o", "sarif")
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {config}:5: ")
+    results = json.loads(ran.out)["runs"][0]["results"]
+    lines = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results]
+    assert lines == [5, 7]
+    assert results[0]["message"]["text"] == 'profiles[0].plugin: unknown field "plugin" (did you mean "plugins"?)'
+    typed = POD | {"metadata": {"name": "web-0", "namespace": "shop"}}
+    pods = write(tmp_path, changed(typed, "spec.nodeselector", {}), name="pods.yaml")
+    ran = kschedx("why", "-f", pods, "-s", cluster, "-o", "junit")
+    assert ran.code == 2
+    (case,) = ElementTree.fromstring(ran.out)
+    assert case.get("name") == "spec.nodeselector"
+    assert int(case.get("line") or 0) > 1
+
+
 def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
     ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
@@ -105,4 +127,5 @@ def test_what_people_regret_in_a_configuration_is_a_finding(tmp_path: Path) -> N
     result, *_ = json.loads(kschedx("profiles", "check", config, "-o", "sarif").out)["runs"][0]["results"]
     assert (result["ruleId"], result["level"]) == ("configuration", "warning")
     assert "a weight of 0 counts as 1" in result["message"]["text"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 6
     assert kschedx("profiles", "check", "default", "-o", "junit").out.count("<failure") == 0
