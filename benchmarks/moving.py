@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 import kschedx
 from kschedx.api.types import Pod
 from kschedx.explain.setup import Setup
-from kschedx.simulate.applying import Changed
-from kschedx.simulate.simulation import Options, Simulator, drain_in_turn
+from kschedx.simulate.simulator import Options, Simulator
+from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -46,7 +46,7 @@ def pods(number: int, *, cpu: str = "100m", memory: str = "128Mi", kinds: int = 
 def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, Simulator]:
     """Seconds of the processor for the queue of these pods, what is worked out once left out."""
     world = with_pods(snapshot, new)
-    simulator = Simulator(Changed(snapshot=world), setup, Options(recreate=False))
+    simulator = Simulator(world, setup, Options(recreate=False))
     first = len(snapshot.pods)
     simulator.queue.run([first])
     start = time.process_time()

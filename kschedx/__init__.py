@@ -119,7 +119,8 @@ def simulate(
     `kube_version` and `feature_gates` as in `explain`.
     """
     from kschedx.api.given import mappings, text
-    from kschedx.simulate.simulation import Options, simulate_queue
+    from kschedx.simulate.simulator import Options
+    from kschedx.simulate.what_if import simulate_queue
     from kschedx.sources.text import load_documents
 
     return simulate_queue(

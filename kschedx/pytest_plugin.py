@@ -123,7 +123,8 @@ def drained() -> Callable[..., Drained]:
         snapshot: Snapshot, node: str, *, force: bool = False, delete_emptydir_data: bool = False, **options: Any
     ) -> Drained:
         from kschedx.explain.setup import Setup
-        from kschedx.simulate.simulation import Options, drain_in_turn
+        from kschedx.simulate.simulator import Options
+        from kschedx.simulate.what_if import drain_in_turn
 
         setup = Setup.for_cluster(snapshot, **options)
         flags = Options(force=force, delete_emptydir_data=delete_emptydir_data)

@@ -150,11 +150,11 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
         )
 
     owned = sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
-    return next((one for one in owned if _has_template(one, template)), None)
+    return next((one for one in owned if has_template(_map(one, "spec", "template"), template)), None)
 
 
-def _has_template(replica_set: Manifest, template: Mapping[str, object]) -> bool:
-    stored = _map(replica_set, "spec", "template")
+def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
+    """Whether a stored pod template is what applying `template` leaves there."""
     labels = {key: value for key, value in _map(stored, "metadata", "labels").items() if key != TEMPLATE_HASH}
     is_cut = ALWAYS_STORED not in _map(stored, "spec")
     return labels == dict(_map(template, "metadata", "labels")) and _says(

@@ -67,7 +67,8 @@ def drain(
     """The command; its help is HELP."""
     from kschedx.cli.target import node_names
     from kschedx.errors import InputError
-    from kschedx.simulate.simulation import Options, drain_each, drain_in_turn
+    from kschedx.simulate.simulator import Options
+    from kschedx.simulate.what_if import drain_each, drain_in_turn
 
     if not nodes and not each:
         raise InputError("name a NODE, or ask for every node with --each")

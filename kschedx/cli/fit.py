@@ -53,14 +53,17 @@ def fit(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.simulate.applying import applied
     from kschedx.simulate.fit import fit as fitted
+    from kschedx.simulate.simulator import Options
+    from kschedx.simulate.what_if import settled
 
     reached = question.read_to_decide()
     setup = question.setup(reached.snapshot)
     namespace = question.namespace or reached.namespace
-    changed = applied(reached.snapshot, setup, question.changes, namespace)
-    snapshot, pod, manifest = _target(question, changed.snapshot, setup, target, namespace)
+    changed = reached.snapshot
+    if question.changes:
+        changed = settled(changed, setup, question.changes, Options(), namespace)[-1].after
+    snapshot, pod, manifest = _target(question, changed, setup, target, namespace)
     connection.tell_missing(snapshot)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
     write(_report(found), output)

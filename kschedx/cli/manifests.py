@@ -81,11 +81,7 @@ class Manifests:
         """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
         documents, left_out = read_written(paths)
         found = cls(documents, paths, left_out)
-        wrong = [fault for document in found._documents for fault in _faults(document)]
-        if wrong:
-            first, *others = sorted(wrong, key=lambda fault: (fault.place.source, fault.place.line or 0))
-            first.others = tuple(others)
-            raise first
+        _refuse_faults(documents)
         if not any(_makes_pods(document.value) for document in found._documents):
             raise found._nothing()
         return found
@@ -165,6 +161,22 @@ class Manifests:
             )
         place = Place(source=", ".join(self._paths))
         return InputError(f"no pod is in it, and nothing that makes one: {listed or 'nothing'}", place=place, hint=hint)
+
+
+def objects_of(path: str) -> list[tuple[Manifest, Place]]:
+    """The objects of a file or folder with their places. Raises `InputError`, for fields that no API server would take
+    too."""
+    documents, _ = read_written([path])
+    _refuse_faults(documents)
+    return [(document.value, document.place) for document in documents]
+
+
+def _refuse_faults(documents: Sequence[Document]) -> None:
+    wrong = [fault for document in documents for fault in _faults(document)]
+    if wrong:
+        first, *others = sorted(wrong, key=lambda fault: (fault.place.source, fault.place.line or 0))
+        first.others = tuple(others)
+        raise first
 
 
 def written_from(snapshot: Snapshot, workload: Manifest) -> Written:

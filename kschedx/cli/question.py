@@ -100,9 +100,10 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """What is to be tried first; files are read. Raises `InputError` with the change."""
         if not self.what_if:
             return ()
+        from kschedx.cli.manifests import objects_of
         from kschedx.simulate.written import typed_changes
 
-        return typed_changes(self.what_if)
+        return typed_changes(self.what_if, objects_of)
 
     @cached_property
     def ask(self) -> Ask | None:

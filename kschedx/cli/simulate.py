@@ -16,7 +16,8 @@ from kschedx.cli.question import Question, asks
 if TYPE_CHECKING:
     from kschedx.autoscaler.growth import Growth
     from kschedx.render.page.model import Page
-    from kschedx.simulate.simulation import Options, Simulation
+    from kschedx.simulate.simulation import Simulation
+    from kschedx.simulate.simulator import Options
 
 HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
 
@@ -81,9 +82,9 @@ def simulate(
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.errors import InputError
-    from kschedx.simulate.simulation import Options
-    from kschedx.simulate.simulation import simulate as simulated
+    from kschedx.simulate.simulator import Options
     from kschedx.simulate.ties import other_outcomes
+    from kschedx.simulate.what_if import simulate as simulated
 
     if ties not in (None, "all"):
         raise InputError(f'--ties: found "{ties}", allowed is "all"')

@@ -173,7 +173,9 @@ def shown_resources(simulation: Simulation) -> tuple[str, ...]:
     pods = simulation.run.cluster.pods
     nodes = simulation.run.scheduler.nodes
     asked = pods.requests(nodes.options)
-    others = sorted({name for row in simulation.queue for name, number in asked[row].amounts.items() if number})
+    others = sorted(
+        {name for key in simulation.queue for name, number in asked[pods.rows[key]].amounts.items() if number}
+    )
     more = [name for name in others if name not in ("cpu", "memory") and name in nodes.resources.index]
     return ("cpu", "memory", PODS, *more[:1])
 
@@ -224,20 +226,21 @@ def _steps(simulation: Simulation, width: int) -> list[Text]:
     lines = [BLANK, line(("every decision", BOLD))]
     size = len(str(len(simulation.steps)))
     for number, step in enumerate(simulation.steps, start=1):
-        lines += paragraph(told_step(simulation, step), width, first=f"{number:>{size}}  ")
+        lines += paragraph(told_step(step), width, first=f"{number:>{size}}  ")
     return lines
 
 
-def told_step(simulation: Simulation, step: Step) -> str:
+def told_step(step: Step) -> str:
     """One decision in a line."""
-    names, pod = simulation.run.cluster.node_names, simulation.key(step.pod)
     if step.node is not None:
         others = 0 if step.decision is None else len(step.decision.choice) - 1
-        return f"✓ {pod} → {names[step.node]}" + (f", one of {others + 1:,} equally good" if others else "")
+        return f"✓ {step.key} → {step.names([step.node])[0]}" + (
+            f", one of {others + 1:,} equally good" if others else ""
+        )
     if step.nominated is not None:
-        victims = listed(map(simulation.key, step.victims), 4)
-        return f"✗ {pod} evicts {victims or 'nobody'} from {names[step.nominated]}"
-    return f"✗ {pod} stays pending: {step.undecided or (step.decision.message if step.decision else '')}"
+        victims = listed(step.victim_keys, 4)
+        return f"✗ {step.key} evicts {victims or 'nobody'} from {step.names([step.nominated])[0]}"
+    return f"✗ {step.key} stays pending: {step.message}"
 
 
 def total_text(usage: Usage, resource: str) -> str:

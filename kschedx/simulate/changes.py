@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
@@ -12,6 +13,10 @@ from kschedx.errors import InputError, Place, nearest
 Manifest = Mapping[str, object]
 Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """The objects of a file or folder with their places."""
+
+
+MOST = 10_000
+"""Nodes, and replicas, that one change may ask for."""
 
 
 class Verb(StrEnum):
@@ -83,3 +88,21 @@ def changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
 
 def _entry(number: int) -> Place:
     return Place(object=f"change {number + 1}")
+
+
+def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
+    """What stands before and after the first `sign`. Raises `InputError` with what is allowed."""
+    before, found, after = text.partition(sign)
+    if not found or not before or not after:
+        raise InputError(f'found "{text}", allowed is {allowed}')
+    return before, after
+
+
+def counted(text: str) -> int:
+    """How many nodes or replicas. Raises `InputError`."""
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise InputError(f'found "{text}", expected a number')
+    number = int(text)
+    if number > MOST:
+        raise InputError(f"found {number:,}, at most {MOST:,} are simulated")
+    return number

@@ -20,7 +20,7 @@ def document(simulation: Simulation) -> Json:
         "kubernetesVersion": simulation.setup.release.version,
         "source": source_document(simulation.before.source),
         "changes": [str(change) for change in simulation.changes],
-        "steps": [_step(simulation, step) for step in simulation.steps],
+        "steps": [_step(step) for step in simulation.steps],
         "placed": dict(simulation.placed),
         "pending": list(simulation.pending),
         "gated": list(simulation.gated),
@@ -38,23 +38,22 @@ def document(simulation: Simulation) -> Json:
     }
 
 
-def _step(simulation: Simulation, step: Step) -> Json:
-    names = simulation.run.cluster.node_names
-    told: Json = {"pod": simulation.key(step.pod)}
+def _step(step: Step) -> Json:
+    told: Json = {"pod": step.key}
     decision = step.decision
     if decision is None:
         return told | {"outcome": "Undecided", "message": step.undecided}
     told |= {"outcome": decision.outcome.value}
     if decision.outcome is Outcome.SCHEDULED:
         assert step.node is not None, "who is scheduled has a node"
-        return told | {"bestNodes": sorted(names[row] for row in decision.best), "node": names[step.node]}
+        return told | {"bestNodes": sorted(step.names(decision.best.tolist())), "node": step.names([step.node])[0]}
     told |= {"message": decision.message}
     if step.nominated is None:
         return told
     return told | {
-        "nominatedNode": names[step.nominated],
-        "tiedCandidates": sorted(names[row] for row in step.tied),
-        "victims": sorted(map(simulation.key, step.victims)),
+        "nominatedNode": step.names([step.nominated])[0],
+        "tiedCandidates": sorted(step.names(step.tied)),
+        "victims": sorted(step.victim_keys),
     }
 
 

@@ -14,9 +14,8 @@ from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.simulate import workloads
-from kschedx.simulate.applying import Changed, like_pod
 from kschedx.simulate.nodes import another_like
-from kschedx.simulate.simulation import Options, Simulator
+from kschedx.simulate.simulator import Options, Simulator
 from kschedx.simulate.usage import Usage
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -102,10 +101,10 @@ def fit(
         most = min(most, MOST // 10) if wanted is None else most
         snapshot, made = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
     else:
-        made = like_pod(snapshot, replace(pod, spec=replace(pod.spec, node_name="")), most + 1)
+        made = workloads.like_pod(snapshot, replace(pod, spec=replace(pod.spec, node_name="")), most + 1)
     first = len(snapshot.pods)
     world = with_pods(snapshot, made)
-    simulator = Simulator(Changed(snapshot=world), setup, options or Options())
+    simulator = Simulator(world, setup, options or Options())
     before = Usage(simulator.run.scheduler.nodes)
     rows = list(range(first, first + most))
     placed = list(_placed(simulator, rows))

@@ -9,7 +9,8 @@ from kschedx.answer.explanation import Explanation
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
-from kschedx.simulate.simulation import Simulation, simulate
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 
 SHOWN = 2
@@ -42,8 +43,7 @@ class InTurn:
     @cached_property
     def _steps(self) -> Mapping[str, int]:
         """Pods to the number of their last decision."""
-        key = self._simulation.key
-        return {key(step.pod): number for number, step in enumerate(self._simulation.steps)}
+        return {step.key: number for number, step in enumerate(self._simulation.steps)}
 
     @cached_property
     def _alone(self) -> Run:

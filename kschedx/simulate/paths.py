@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TypeVar, cast
+
+import msgspec
 
 from kschedx.errors import InputError, nearest
+
+T = TypeVar("T")
 
 _PART = re.compile(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
 
@@ -48,3 +53,24 @@ def _needs_to_be_there(rest: list[str]) -> bool:
 def _lost(part: str, path: str, known: list[str]) -> InputError:
     hint = nearest(part, known) or (f"there are {', '.join(sorted(known)[:6])}" if known else "")
     return InputError(f'{path}: there is no "{part}"', hint=hint)
+
+
+def scalar(text: str) -> object:
+    """As YAML reads it: a number, true, false, null, or JSON; anything else is a text."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def with_field(record: T, path: str, value: object) -> T:
+    """A node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
+    written = cast("dict[str, object]", msgspec.to_builtins(record))
+    wanted = with_value(written, path, value)
+    try:
+        changed = msgspec.convert(wanted, type(record))
+    except msgspec.ValidationError as error:
+        raise InputError(str(error)) from None
+    if changed == record and wanted != written:
+        raise InputError(f'"{path}" is no field that scheduling reads')
+    return changed

@@ -36,8 +36,9 @@ _LAST = "~"
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One decision. Nodes and pods are rows."""
+    """One decision. Nodes and pods are rows of the run's."""
 
+    run: Run
     pod: int
     decision: Decision | None
     """None where kschedx cannot decide."""
@@ -50,6 +51,25 @@ class Step(Struct, frozen=True, kw_only=True):
     tied: tuple[int, ...] = ()
     """The nodes among which kube-scheduler would pick one to preempt on."""
     victims: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The pod's `namespace/name`."""
+        return self.run.cluster.pods.key(self.pod)
+
+    @property
+    def victim_keys(self) -> tuple[str, ...]:
+        return tuple(map(self.run.cluster.pods.key, self.victims))
+
+    @property
+    def message(self) -> str:
+        """kube-scheduler's text; what it would need to, where kschedx cannot decide."""
+        return self.undecided if self.decision is None else self.decision.message
+
+    def names(self, nodes: Iterable[int]) -> list[str]:
+        """Names of nodes, given by their rows."""
+        names = self.run.cluster.node_names
+        return [names[row] for row in nodes]
 
 
 class Queue:
@@ -123,21 +143,21 @@ class Queue:
             try:
                 decision = self._decision(row)
             except UndecidableError as error:
-                self.steps.append(Step(pod=row, decision=None, undecided=str(error)))
+                self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=str(error)))
                 return False, again
             if decision.outcome is Outcome.UNDECIDED:
                 text = "a plugin or an extender that was not asked could still reject it"
-                self.steps.append(Step(pod=row, decision=None, undecided=text))
+                self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=text))
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)
                 self._run.bind(row, node)
-                self.steps.append(Step(pod=row, decision=self._short(decision), node=node))
+                self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision), node=node))
                 return True, again
             found = decision.post_filter
             if found is None or not found.status.is_success or not found.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(Step(pod=row, decision=self._short(decision)))
+                self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision)))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, found)]
 
@@ -167,8 +187,10 @@ class Queue:
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
         cluster.nominate(row, node)
-        step = Step(pod=row, decision=self._short(decision), nominated=node, tied=found.best, victims=victims)
-        self.steps.append(step)
+        short = self._short(decision)
+        self.steps.append(
+            Step(run=self._run, pod=row, decision=short, nominated=node, tied=found.best, victims=victims)
+        )
         return again
 
     def _short(self, decision: Decision) -> Decision:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.simulate.simulation import Options, Simulation
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulator import Options
 
 LOTS = 8
 """How many other ways are tried; all of them would be more than anyone can wait for."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -13,7 +14,7 @@ from kschedx.answer.subject import admitted
 from kschedx.api.kinds import KINDS
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import OwnerReference, Pod
-from kschedx.api.workloads import MAKING_PODS, current_replica_set, pod_from_workload
+from kschedx.api.workloads import MAKING_PODS, current_replica_set, has_template, made_of, pod_from_workload
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.pods import PodTable
@@ -32,6 +33,11 @@ class Workload(Struct, frozen=True):
     kind: str
     namespace: str
     name: str
+
+    @property
+    def key(self) -> str:
+        """`shop/web`."""
+        return f"{self.namespace}/{self.name}"
 
     @property
     def reference(self) -> str:
@@ -86,38 +92,71 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
                     yield (namespace, name), str(owner.get("name"))
 
 
-def wanted_replicas(manifest: Manifest) -> int:
-    """How many pods the workload asks for at a time; 1 where it does not say."""
-    spec = _map(manifest, "spec")
-    if manifest.get("kind") == "Job":
-        parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
-        numbers = [number for number in (parallelism, completions) if isinstance(number, int)]
-        return min(numbers, default=1)
-    replicas = spec.get("replicas", 1)
-    return replicas if isinstance(replicas, int) else 1
+def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
+    """How many pods the workload asks for at a time; what it does not say stays as it was `before`, else it is 1."""
+    spec, old = _map(manifest, "spec"), {} if before is None else _map(before, "spec")
+    if manifest.get("kind") == "CronJob":
+        spec, old = _map(spec, "jobTemplate", "spec"), _map(old, "jobTemplate", "spec")
+    names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
+    numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
+    return min(numbers, default=1)
+
+
+def says_replicas(manifest: Manifest) -> bool:
+    """Whether the manifest has the number; one of a snapshot that was cut down may not."""
+    return manifest.get("kind") in ("Job", "CronJob") or isinstance(_map(manifest, "spec").get("replicas"), int)
+
+
+def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
+    name = "parallelism" if manifest.get("kind") == "Job" else "replicas"
+    return {**manifest, "spec": {**_map(manifest, "spec"), name: replicas}}
+
+
+def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether the cluster's pods of this workload, if any, are of another template than the manifest's."""
+    before = manifest_of(snapshot, workload_of(manifest))
+    if before is None:
+        return False
+    path = KINDS[str(manifest.get("kind"))].template
+    return not has_template(_map(before, *path), _map(manifest, *path))
 
 
 def new_pods(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: Iterable[str] = ()
 ) -> tuple[Snapshot, list[Pod]]:
-    """The next pods of a workload as the API server would store them, and the cluster with the claims made for them.
+    """The next pods of a workload as the API server would store them, and the cluster with what is made for them.
 
     `taken` are the names of pods that the workload has. Raises `InputError` with the workload.
     """
+    if not count:
+        return snapshot, []
     if manifest.get("kind") == "StatefulSet":
         return _with_ordinals(snapshot, setup, manifest, count, frozenset(taken))
-    first = pod_from_workload(manifest, replica_set=_replica_set(snapshot, manifest))
-    subject = admitted(snapshot, first, setup, title=title(manifest))
-    base = subject.pod.metadata.name.removesuffix("-new")
-    used = {*taken, *(name.partition("/")[2] for name in snapshot.pods.rows)} if count else set()
+    made = made_of(manifest, replica_set=_replica_set(snapshot, manifest))
+    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others)
+    return subject.snapshot, like_pod(subject.snapshot, subject.pod, count)
+
+
+def like_pod(snapshot: Snapshot, pod: Pod, count: int) -> list[Pod]:
+    """More pods of the same template, which wait, under names that are not taken."""
+    spec, status = replace(pod.spec, node_name=""), type(pod.status)()
+    base = pod.metadata.name.removesuffix("-new")
     made: list[Pod] = []
     number = 0
     while len(made) < count:
         number += 1
-        if (name := f"{base}-new{number}") not in used:
-            metadata = replace(subject.pod.metadata, name=name, uid=f"new/{subject.pod.metadata.namespace}/{name}")
-            made.append(replace(subject.pod, metadata=metadata))
-    return subject.snapshot if count else snapshot, made
+        key = f"{pod.metadata.namespace}/{base}-new{number}"
+        if key in snapshot.pods.rows:
+            continue
+        metadata = replace(
+            pod.metadata,
+            name=f"{base}-new{number}",
+            uid=f"new/{key}",
+            creation_timestamp=None,
+            deletion_timestamp=None,
+        )
+        made.append(Pod(metadata=metadata, spec=spec, status=status))
+    return made
 
 
 def _with_ordinals(
@@ -153,6 +192,24 @@ def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
     return snapshot.with_claims(made) if made else snapshot
 
 
+def first_to_go(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:
+    """Rows in the order in which a controller deletes pods: of a StatefulSet the highest ordinal first; else those
+    without a node, then where most of its pods share a node, then the youngest (pkg/controller/controller_utils.go)."""
+    pods = snapshot.pods
+    if workload.kind == "StatefulSet":
+        return sorted(rows, key=lambda row: -_ordinal(pods.names[row]))
+    here = Counter(int(pods.node[row]) for row in rows)
+    ordered = sorted(rows, key=lambda row: (pods.creation_timestamps[row] or "9999", row), reverse=True)
+    ordered.sort(key=lambda row: -here[int(pods.node[row])] if pods.node[row] >= 0 else 0)
+    ordered.sort(key=lambda row: pods.node[row] >= 0)
+    return ordered
+
+
+def _ordinal(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+
+
 def _replica_set(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
     if manifest.get("kind") != "Deployment":
         return None
@@ -171,13 +228,27 @@ def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | N
     return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
 
 
+def workload_of(manifest: Manifest) -> Workload:
+    """Who a manifest with a namespace is about."""
+    metadata = _map(manifest, "metadata")
+    namespace = str(metadata.get("namespace") or "default")
+    return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
+
+
 def title(manifest: Manifest) -> str:
     metadata = _map(manifest, "metadata")
     return f"{manifest.get('kind')} {metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
 
 
 def makes_pods(kind: str) -> bool:
-    return kind in MAKING_PODS
+    """A pod stands for itself."""
+    return kind == "Pod" or kind in MAKING_PODS
+
+
+def is_namespaced(manifest: Manifest) -> bool:
+    """As far as the kind is known; one that nobody reads does no harm in either way."""
+    kind = KINDS.get(str(manifest.get("kind")))
+    return kind is None or kind.is_namespaced
 
 
 def require_scalable(kind: str) -> None:

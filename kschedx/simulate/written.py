@@ -6,24 +6,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kschedx.errors import InputError, Place
-from kschedx.simulate.changes import Change, change, changes
-from kschedx.sources.text import load_documents
+from kschedx.simulate.changes import Change, Read, change, changes
 
 FROM_FILE = "changes"
 
 
-def typed_changes(typed: Iterable[tuple[str, str]]) -> tuple[Change, ...]:
-    """From options, by their names, in their order. Raises `InputError`."""
-    return tuple(one for name, value in typed for one in _typed(name.replace("_", "-"), value))
+def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Change, ...]:
+    """From options, by their names, in their order; `read` reads manifests. Raises `InputError`."""
+    return tuple(one for name, value in typed for one in _typed(name.replace("_", "-"), value, read))
 
 
-def _typed(verb: str, value: str) -> Iterator[Change]:
+def _typed(verb: str, value: str, read: Read) -> Iterator[Change]:
     if verb != FROM_FILE:
-        yield change(verb, value, load_documents)
+        yield change(verb, value, read)
         return
     for entries in _lists(value):
         try:
-            yield from changes(entries, load_documents)
+            yield from changes(entries, read)
         except InputError as error:
             raise error.at(Place(source=value)) from None
 

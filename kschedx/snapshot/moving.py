@@ -127,6 +127,12 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
 
+    @property
+    def gone(self) -> list[int]:
+        """Rows of pods that have left their node and wait for no other."""
+        left = {row for row, sign in zip(self.steps.pods, self.steps.signs, strict=True) if sign == Kind.REMOVE}
+        return sorted(row for row in left if self.node[row] < 0 and self.node_names[row])
+
     def tally(self, tally: Tally) -> IntArray:
         """As of a table that stands still, for the price of what has moved since it was asked for last."""
         known = self.tallied.get(tally)

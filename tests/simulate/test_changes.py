@@ -7,22 +7,23 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
-from kschedx.simulate.applying import Changed, applied
 from kschedx.simulate.changes import Change, changes
+from kschedx.simulate.simulator import Options
+from kschedx.simulate.what_if import World, changed_world
 from kschedx.snapshot.snapshot import Snapshot
-from tests.simulate.clusters import nodes, shop
+from tests.simulate.clusters import deployment, nodes, shop
 
 
 def made(*written: dict[str, object]) -> tuple[Change, ...]:
     return changes(written, lambda path: [])
 
 
-def after(*written: dict[str, object]) -> Changed:
+def after(*written: dict[str, object]) -> World:
     snapshot = Snapshot.from_objects(shop())
-    return applied(snapshot, Setup.for_cluster(snapshot), made(*written), "shop")
+    return changed_world(snapshot, Setup.for_cluster(snapshot), made(*written), Options(), "shop")
 
 
-def waiting(changed: Changed) -> list[str]:
+def waiting(changed: World) -> list[str]:
     pods = changed.snapshot.pods
     return sorted(pods.names[row] for row in pods.pending)
 
@@ -134,3 +135,47 @@ def test_the_library_takes_them_too() -> None:
     assert len(simulation.placed) == 15
     assert simulation.pending == ("shop/batch-7",)
     assert Snapshot.from_objects(shop()).pods.pending == snapshot.pods.pending
+
+
+def test_a_drain_takes_its_decisions_before_the_next_change() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    drained = [{"drain": "node-1"}, {"uncordon": "node-1"}, {"remove-node": "node-2"}]
+    simulation = kschedx.simulate(snapshot, changes=drained, namespace="shop")
+    one = simulation.after.cluster.nodes[0]
+    assert (one.name, one.spec.unschedulable) == ("node-1", False)
+    assert [drain.node for drain in simulation.drained] == ["node-1"]
+    first = [step.key for step in simulation.steps[:3]]
+    assert sorted(first) == ["shop/batch-0", "shop/batch-1", "shop/web-0"]
+    assert {*simulation.placed} == {*first, "shop/batch-2", "shop/batch-3", "shop/batch-7", "shop/web-1", "shop/web-5"}
+    assert "node-2" not in simulation.placed.values()
+    for number in range(len(simulation.steps) - 4, len(simulation.steps)):
+        step = simulation.steps[number]
+        assert step.decision is not None
+        assert list(simulation.explain(number).best_nodes) == step.names(step.decision.best.tolist())
+
+
+def test_a_node_can_be_taken_away_once_it_is_drained() -> None:
+    snapshot = Snapshot.from_objects(shop())
+    simulation = kschedx.simulate(snapshot, changes=[{"drain": "node-1"}, {"remove-node": "node-1"}], namespace="shop")
+    assert simulation.after.cluster.names == ("node-2", "node-3", "node-4", "node-5")
+    assert len(simulation.after.pods) == len(snapshot.pods)
+
+
+def test_what_a_manifest_does_not_speak_of_stays_as_it_is() -> None:
+    """A stored object has defaults that nobody wrote; a claim keeps its volume."""
+    live, *others = deployment("web", "1", ["node-1", "node-2"])
+    template = live["spec"]["template"]  # type: ignore[index] # a manifest is a map of maps
+    manifest = {**live, "spec": {"template": template}}
+    stored = {**live, "spec": {"replicas": 2, "template": {**template, "spec": {**template["spec"], "dnsPolicy": "x"}}}}
+    bound = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "shop"},
+        "spec": {"volumeName": "pv-1", "storageClassName": "fast"},
+    }
+    written = {**bound, "spec": {"storageClassName": "fast"}}
+    snapshot = Snapshot.from_objects([*nodes(), stored, *others, bound])
+    wanted = made({"apply": [written, manifest]})
+    changed = changed_world(snapshot, Setup.for_cluster(snapshot), wanted, Options(), "shop")
+    assert waiting(changed) == []
+    assert changed.snapshot.storage.claims["shop/data"].spec.volume_name == "pv-1"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.simulate.applying import Changed
 from kschedx.simulate.drain import Drained, Fate
-from kschedx.simulate.simulation import Options, Simulator, drain_each, drain_in_turn
+from kschedx.simulate.simulator import Options, Simulator
+from kschedx.simulate.what_if import drain_each, drain_in_turn
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, pod
 from tests.simulate.clusters import budget, deployment, nodes, shop
@@ -115,7 +115,7 @@ def test_each_by_itself_leaves_no_trace() -> None:
 
 def test_a_drain_and_back_again_is_the_same_cluster() -> None:
     snapshot = Snapshot.from_objects(shop())
-    simulator = Simulator(Changed(snapshot=snapshot), Setup.for_cluster(snapshot), Options())
+    simulator = Simulator(snapshot, Setup.for_cluster(snapshot), Options())
     cluster = simulator.run.cluster
     before = cluster.frozen()
     simulator.drain(["node-1", "node-2"], comes_back=False)

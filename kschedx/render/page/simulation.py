@@ -72,9 +72,7 @@ def _sections(simulation: Simulation) -> Iterator[Section]:
     yield _usage(simulation)
     if simulation.steps:
         columns = (Column(label="step", is_number=True), Column(label="decision"))
-        decisions = tuple(
-            (number, visible(told_step(simulation, step))) for number, step in enumerate(simulation.steps, start=1)
-        )
+        decisions = tuple((number, visible(told_step(step))) for number, step in enumerate(simulation.steps, start=1))
         yield Table(title="Decisions", columns=columns, rows=decisions)
 
 

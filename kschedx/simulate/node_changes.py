@@ -1,0 +1,72 @@
+"""Changes of nodes as they are typed: taints, labels, more nodes of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+
+from msgspec.structs import replace
+
+from kschedx.api.types import Node, Taint
+from kschedx.errors import InputError, Place, nearest
+from kschedx.simulate.nodes import another_like
+from kschedx.snapshot.snapshot import Snapshot
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def node_of(snapshot: Snapshot, name: str) -> Node:
+    """The node `node-1` or `node/node-1`. Raises `InputError` with the nearest name."""
+    name = name.removeprefix("node/")
+    row = snapshot.cluster.index.get(name)
+    if row is None:
+        raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
+    return snapshot.cluster.nodes[row]
+
+
+def tainted(node: Node, text: str) -> Node:
+    """With the taint `KEY=VALUE:EFFECT`, or without those of `KEY-`. Raises `InputError`."""
+    taints = node.spec.taints
+    if text.endswith("-"):
+        key, _, effect = text[:-1].partition(":")
+        left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
+        if left == taints:
+            raise InputError(f'"{key}" is no taint of {node.name}', hint=nearest(key, (taint.key for taint in taints)))
+    else:
+        rest, colon, effect = text.rpartition(":")
+        if not colon or effect not in EFFECTS:
+            hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
+            raise InputError(f'"{effect}" is no effect', hint=hint)
+        key, _, value = rest.partition("=")
+        others = tuple(taint for taint in taints if (taint.key, taint.effect) != (key, effect))
+        left = (*others, Taint(key=key, value=value, effect=effect))
+    return replace(node, spec=replace(node.spec, taints=left))
+
+
+def labelled(node: Node, text: str) -> Node:
+    """With the label `KEY=VALUE`, or without that of `KEY-`. Raises `InputError`."""
+    labels = dict(node.metadata.labels)
+    if text.endswith("-"):
+        if labels.pop(text[:-1], None) is None:
+            raise InputError(f'"{text[:-1]}" is no label of {node.name}', hint=nearest(text[:-1], labels))
+    else:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InputError(f'found "{text}", allowed is KEY=VALUE')
+        labels[key] = value
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def more_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
+    """So many more nodes of a kind, under names that are not taken."""
+    names = (name for number in count(1) if (name := f"{template.name}-new{number}") not in snapshot.cluster.index)
+    for _ in range(number):
+        yield another_like(template, next(names))
+
+
+def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: str) -> Node:
+    """The only node in a file. Raises `InputError`."""
+    nodes = [manifest for manifest, _ in objects if manifest.get("kind") == "Node"]
+    if len(nodes) != 1:
+        raise InputError(f"{path} holds {len(nodes)} nodes, one is needed")
+    return Snapshot.from_objects(nodes).cluster.nodes[0]

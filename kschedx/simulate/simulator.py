@@ -1,0 +1,101 @@
+"""A cluster that is moved: a run, its queue, and drains."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.explain.setup import Setup
+from kschedx.framework.moving import Run
+from kschedx.simulate.drain import Drained, Evictor
+from kschedx.simulate.queue import Pick, Queue
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.edits import with_only_pods
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """How a queue is run."""
+
+    recreate: bool = True
+    """Controllers make anew what is evicted."""
+    seed: int | None = None
+    """Ties are settled by lot, from this number; by name where it is None."""
+    force: bool = False
+    """A drain deletes pods that no controller makes anew."""
+    delete_emptydir_data: bool = False
+    """A drain evicts pods that keep data in an emptyDir."""
+
+
+class Simulator:
+    """One stretch of time in which pods come and go, and nobody changes the cluster by hand."""
+
+    def __init__(self, start: Snapshot, setup: Setup, options: Options, new: Iterable[str] = ()) -> None:
+        """`new` are pods that were made only now, by `namespace/name`."""
+        self.start = start
+        self.setup = setup
+        self.options = options
+        profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
+        self.run = Run(setup.scheduler_on(start), profile)
+        known = setup.scheduler_names
+        self.pick = pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed)
+        self.queue = Queue(
+            self.run,
+            self.pick,
+            recreate=options.recreate,
+            known=lambda name: profile is not None or name in known,
+        )
+        self.queue.is_last(start.pods.rows[key] for key in new)
+        self.drained: list[Drained] = []
+
+    def waiting(self) -> list[int]:
+        """Rows of the pods that wait, in the order of the queue."""
+        return self.queue.order(self.run.cluster.pods.pending)
+
+    def place(self, pods: Iterable[str]) -> None:
+        """Let these pods be scheduled, in the order of the queue."""
+        rows = self.run.cluster.pods.rows
+        self.queue.run(self.queue.order(rows[key] for key in pods))
+
+    def drain(self, nodes: Iterable[str], *, comes_back: bool) -> None:
+        """Drain nodes one after another, each followed by the queue of what it left without a node."""
+        evictor = Evictor(
+            self.run,
+            self.queue,
+            force=self.options.force,
+            delete_emptydir_data=self.options.delete_emptydir_data,
+            recreate=self.options.recreate,
+        )
+        self.drained += [evictor.drain(name, comes_back=comes_back) for name in nodes]
+
+    @property
+    def after(self) -> Snapshot:
+        """The cluster as it stands, without the pods that are gone for good."""
+        frozen = self.run.cluster.frozen()
+        gone = self.run.cluster.pods.gone
+        if not gone:
+            return frozen
+        return with_only_pods(frozen, np.setdiff1d(np.arange(len(frozen.pods)), gone))
+
+
+def pick_by_name(run: Run) -> Pick:
+    """The first name in alphabetical order."""
+    ranks: dict[tuple[str, ...], IntArray] = {}
+
+    def pick(rows: IntArray) -> int:
+        names = run.cluster.node_names
+        if names not in ranks:
+            ranks.clear()
+            ranks[names] = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
+        return int(rows[ranks[names][rows].argmin()])
+
+    return pick
+
+
+def pick_by_lot(seed: int) -> Pick:
+    """As kube-scheduler does, but the same every time."""
+    dice = random.Random(seed)
+    return lambda rows: int(rows[dice.randrange(len(rows))])
