@@ -49,6 +49,7 @@ from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "PRE_FILTER_SKIP",
     "SKIP",
     "SUCCESS",
+    "ClusterRow",
     "Code",
     "Column",
     "CycleState",
@@ -84,6 +86,7 @@ __all__ = [
     "Snapshot",
     "StateKey",
     "Status",
+    "TableRow",
     "Touch",
     "Verdicts",
     "error",
@@ -95,7 +98,7 @@ __all__ = [
 class NodeInfo:
     """One node with the pods that run on it, those included that a trial adds, without those that it takes away."""
 
-    def __init__(self, nodes: NodeTable, row: int) -> None:
+    def __init__(self, nodes: NodeTable, row: TableRow) -> None:
         self._nodes = nodes
         self._row = row
 
@@ -138,7 +141,7 @@ class NodeByNodeFilter(FilterPlugin):
         """SUCCESS, or what `rejected` makes."""
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        return Verdicts.of_rows([self.filter_node(state, pod, NodeInfo(nodes, row)) for row in range(len(nodes))])
+        return Verdicts.of_rows([self.filter_node(state, pod, NodeInfo(nodes, row)) for row in nodes.each()])
 
 
 class NodeByNodeScore(ScorePlugin):
@@ -149,7 +152,7 @@ class NodeByNodeScore(ScorePlugin):
         """0 to 100 after `normalize_score`, which by default leaves scores as they are."""
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        scores = (self.score_node(state, pod, NodeInfo(nodes, row)) for row in range(len(nodes)))
+        scores = (self.score_node(state, pod, NodeInfo(nodes, row)) for row in nodes.each())
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
 

@@ -23,6 +23,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.grouping import NodeGroup
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
+from kschedx.snapshot.rows import each_row
 
 LEAVES_OUT = frozenset({"NodeName", "NodeAffinity", "TaintToleration"})
 """Plugins whose rules the controller applies itself: it makes no pod for the nodes that they reject."""
@@ -48,7 +49,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         cycle = self.explanation.cycle
         if self.diagnosis.stops or cycle.nodes is None or cycle.feasible is None:
             return ()
-        return tuple(cycle.nodes.name(int(row)) for row in cycle.feasible)
+        return tuple(map(cycle.nodes.name, each_row(cycle.feasible)))
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:

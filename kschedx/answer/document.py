@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from kschedx.answer.extenders_document import extenders_document
 from kschedx.answer.fix import Fix
 from kschedx.answer.note import Note
@@ -13,6 +11,7 @@ from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import each_row, rows_where
 from kschedx.snapshot.snapshot import Source
 
 Json = dict[str, object]
@@ -94,10 +93,10 @@ def _filter(cycle: Cycle) -> Json | None:
 def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> Json:
     rejected_by: list[Json] = [{} for _ in range(len(nodes))]
     for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
-        for rejected in np.flatnonzero(verdicts.rejected).tolist():
+        for rejected in each_row(rows_where(verdicts.rejected)):
             rejected_by[rejected][plugin] = _status(verdicts.status(rejected, plugin))
     found: Json = {}
-    for row, name in enumerate(nodes.names):
+    for row, name in zip(nodes.each(), nodes.names, strict=True):
         status = outcome.status(row)
         verdict = {"code": status.code.text, "plugin": status.plugin or None, "reasons": list(status.reasons)}
         found[name] = {"verdict": verdict, "rejectedBy": rejected_by[row]}

@@ -81,7 +81,7 @@ class NodeAnswer:
         """Its resources, those that nobody asks for and it does not have left out."""
         table = self._table
         pods = self._scheduler.snapshot.pods
-        rows = table.pods_on(self.row)
+        rows = pods.on_node(self.row)
         found = []
         for column, resource in enumerate(table.resources.names):
             allocatable, requested = (
@@ -119,11 +119,11 @@ class NodeAnswer:
             return Verdict(
                 pod=key, priority=priority, findings=findings, plugins=tuple(status.plugin for status in stops)
             )
-        names = [] if cycle.nodes is None else list(cycle.nodes.names)
-        if self.name not in names:
+        here = None if cycle.nodes is None else cycle.nodes.row_named(self.name)
+        if here is None:
             left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
             return Verdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
-        found = account(cycle, names.index(self.name))
+        found = account(cycle, here)
         return Verdict(
             pod=key,
             priority=priority,

@@ -18,6 +18,7 @@ from kschedx.autoscaler.counted import CountedBins
 from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.autoscaler.world import NewNode, Seen, World
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.rows import ClusterRow
 
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD_REASON = "node(s) didn't match pod topology spread constraints"
@@ -88,11 +89,15 @@ class WorldBins:
         self._count += 1
         return self._count - 1
 
+    def _row(self, node: int) -> ClusterRow:
+        """The row in the world of one of the new nodes."""
+        return ClusterRow(self._first + node)
+
     def fits(self, kind: int, pod: int, node: int) -> bool:
-        return self._world.check(pod, self._first + node).fits
+        return self._world.check(pod, self._row(node)).fits
 
     def place(self, kind: int, pod: int, node: int) -> None:
-        self._world.place(pod, self._first + node)
+        self._world.place(pod, self._row(node))
 
     def find(self, kind: int, pod: int) -> int | None:
         if not self._count:
@@ -105,7 +110,7 @@ class WorldBins:
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
         if not self._behaviour.spread_pods_go_anywhere or not spreads_over_hosts(self._world.pod(pod)):
             return None
-        if SPREAD_REASON not in self._world.check(pod, self._first + last).reasons:
+        if SPREAD_REASON not in self._world.check(pod, self._row(last)).reasons:
             return None
         mask = np.ones(self._world.node_count, dtype=np.bool_)
         mask[self._first + last] = False
@@ -135,7 +140,7 @@ class CountingBins:
         first = self._world.node_count
         node = self._bins.first_that_fits(kind, self._world.last - first)
         if node is not None:
-            self._world.last = first + node
+            self._world.last = ClusterRow(first + node)
         return node
 
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:

@@ -18,6 +18,7 @@ from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.status import GroupStatus, Health, ScaleUp
 from kschedx.autoscaler.taints import TO_BE_DELETED, TaintRules
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.rows import ClusterRow
 
 GroupOfNode = Callable[[Node], str | None]
 
@@ -45,7 +46,7 @@ class Readiness(StrEnum):
 class NodeState(Struct, frozen=True, kw_only=True):
     """How the autoscaler sees a node."""
 
-    row: int
+    row: ClusterRow
     group: str | None
     readiness: Readiness
     is_ready: bool
@@ -99,7 +100,7 @@ def node_states(
     judge = _Judge(
         rules=TaintRules.of(flags), gpu_label=gpu_label(flags.cloud_provider), flags=flags, behaviour=behaviour, now=now
     )
-    return tuple(judge.state(row, node, group_of(node)) for row, node in enumerate(nodes))
+    return tuple(judge.state(ClusterRow(row), node, group_of(node)) for row, node in enumerate(nodes))
 
 
 class _Judge(Struct, frozen=True, kw_only=True):
@@ -111,7 +112,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
     behaviour: AutoscalerBehaviour
     now: int
 
-    def state(self, row: int, node: Node, group: str | None) -> NodeState:
+    def state(self, row: ClusterRow, node: Node, group: str | None) -> NodeState:
         is_ready, stable_since = _conditions(node)
         lacks = ""
         if is_ready and not node.spec.unschedulable:

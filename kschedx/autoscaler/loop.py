@@ -56,6 +56,7 @@ from kschedx.framework.runtime import Framework, request_options
 from kschedx.framework.status import Status
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow
 
 
 class Result(StrEnum):
@@ -178,7 +179,7 @@ class Loop:
         return [row for row in rows if is_expendable(self._pods, row, self._flags)]
 
     @cached_property
-    def _nominations(self) -> dict[int, int]:
+    def _nominations(self) -> dict[int, ClusterRow]:
         """Nominated pods to the nodes that they take room on."""
         index = self._snapshot.cluster.index
         return {
@@ -204,7 +205,7 @@ class Loop:
         ]
         return choose_templates(maker, names, examples, self._pods_on, self._setup.cloud, self._setup.now)
 
-    def _pods_on(self, node: int) -> list[Pod]:
+    def _pods_on(self, node: ClusterRow) -> list[Pod]:
         """The pods that count on a node of the snapshot."""
         gone = set(self._expendable)
         rows = [int(row) for row in self._pods.on_node(node) if int(row) not in gone]
@@ -263,7 +264,7 @@ class Loop:
         """The snapshot that the loop plays with, upcoming nodes included."""
         coming = [group for group in self._groups if group.upcoming > 0]
         started = {node.row for group in coming for node in group.not_started}
-        kept = [row for row in range(len(self._nodes)) if row not in started]
+        kept = [row for row in map(ClusterRow, range(len(self._nodes))) if row not in started]
         prototypes = [pod for template in self._templates.values() for pod in template.pods]
         first = len(self._pods)
         self._new_nodes: dict[str, NewNode] = {}
@@ -422,7 +423,8 @@ class Loop:
         known = self._by_name
         if self._behaviour.limits_are_quotas:
             nodes = [
-                (world.node(row), group if group in known else None) for row, group in enumerate(self._group_of_row)
+                (world.node(ClusterRow(row)), group if group in known else None)
+                for row, group in enumerate(self._group_of_row)
             ]
             return Limits.of_snapshot(nodes, self._flags, machines, self._behaviour)
         outside = [self._nodes[state.row] for state in self._states if state.is_usable and state.group not in known]

@@ -22,6 +22,7 @@ from kschedx.autoscaler.world import World
 from kschedx.framework.duration import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow
 
 ALL_NEW = Duration.seconds(2)
 ALL_NEW_WITH_GPU = Duration.seconds(30)
@@ -103,7 +104,7 @@ def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
 
 def without_place(
     world: World, pods: PodTable, rows: Iterable[int], kinds: PodKinds
-) -> tuple[tuple[int, ...], dict[int, int]]:
+) -> tuple[tuple[int, ...], dict[int, ClusterRow]]:
     """Put each pod on the first node that takes it, the most important ones first.
 
     Returns the pods that found no place, in the order in which they were tried, and the nodes of the others.
@@ -111,7 +112,7 @@ def without_place(
     waiting = list(rows)
     priorities = pods.priorities
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
-    placed: dict[int, int] = {}
+    placed: dict[int, ClusterRow] = {}
     left: list[int] = []
     failed = kinds.remembering()
     for row in waiting:

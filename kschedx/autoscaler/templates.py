@@ -25,6 +25,7 @@ from kschedx.autoscaler.taints import TO_BE_DELETED, TaintRules
 from kschedx.errors import InputError, Place
 from kschedx.framework.duration import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
@@ -202,7 +203,7 @@ def choose_templates(
     maker: TemplateMaker,
     groups: Iterable[str],
     nodes: Sequence[tuple[NodeState, Node]],
-    pods_on: Callable[[int], Sequence[Pod]],
+    pods_on: Callable[[ClusterRow], Sequence[Pod]],
     cloud: Mapping[str, CloudTemplate],
     now: int,
 ) -> dict[str, Template]:

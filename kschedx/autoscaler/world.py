@@ -21,6 +21,7 @@ from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 
 OF_OTHERS = frozenset({"PodTopologySpread", "InterPodAffinity"})
@@ -55,7 +56,7 @@ class NewNode(Struct, frozen=True, kw_only=True):
 class Brought(Struct, frozen=True, kw_only=True):
     """A new node of the world, and what came with it."""
 
-    node: int
+    node: ClusterRow
     pods: IntArray
     """Rows of the pods."""
 
@@ -81,7 +82,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     empty_selector_counts: bool
 
     @property
-    def node(self) -> int:
+    def node(self) -> ClusterRow:
         return self.new[self.index].node
 
     @property
@@ -98,8 +99,8 @@ class World:
         self._framework = framework
         self._names_count = names_count
         self._pods: dict[int, Pod] = {}
-        self.last = 0
-        """Row of the node that was found last: the next search begins after it."""
+        self.last = ClusterRow(0)
+        """The node that was found last: the next search begins after it."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -109,7 +110,7 @@ class World:
     def node_count(self) -> int:
         return len(self.snapshot.cluster.nodes)
 
-    def node(self, row: int) -> Node:
+    def node(self, row: ClusterRow) -> Node:
         return self.snapshot.cluster.nodes[row]
 
     def pod(self, row: int) -> Pod:
@@ -131,12 +132,12 @@ class World:
     def _become(self, snapshot: Snapshot) -> None:
         self._framework = self._framework.on(snapshot)
 
-    def place(self, pod: int, node: int) -> None:
+    def place(self, pod: int, node: ClusterRow) -> None:
         pods = self.snapshot.pods.placed(np.array([pod]), node)
         self._become(replace(self.snapshot, pods=pods, _tables={}))
 
-    def add(self, new: NewNode) -> int:
-        """The row of the node."""
+    def add(self, new: NewNode) -> ClusterRow:
+        """The node's row."""
         return self.bring((new,))[0].node
 
     def bring(self, news: Sequence[NewNode]) -> tuple[Brought, ...]:
@@ -144,22 +145,22 @@ class World:
         brought: list[Brought] = []
         cluster, first = self.snapshot.cluster, len(self.snapshot.pods)
         pods: list[int] = []
-        nodes: list[int] = []
+        nodes: list[ClusterRow] = []
         for new in news:
-            row = len(cluster.nodes)
+            row = ClusterRow(len(cluster.nodes))
             cluster = cluster.with_added(new.node)
             start = first + len(pods)
             pods += new.pods
             nodes += [row] * len(new.pods)
             brought.append(Brought(node=row, pods=np.arange(start, first + len(pods), dtype=np.int64)))
-        copied, places = np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64)
-        grown = self.snapshot.pods.with_copies(copied, places, len(cluster.nodes))
+        copied = np.array(pods, dtype=np.int64)
+        grown = self.snapshot.pods.with_copies(copied, cluster_rows(nodes), len(cluster.nodes))
         self._become(replace(self.snapshot, cluster=cluster, pods=grown, _tables={}))
         return tuple(brought)
 
     # --- questions
 
-    def check(self, row: int, node: int) -> Verdict:
+    def check(self, row: int, node: ClusterRow) -> Verdict:
         """PreFilter over the whole cluster, then Filter on the node; nothing changes."""
         framework = self._framework
         pod = self.pod(row)
@@ -168,7 +169,7 @@ class World:
         stopped = self._stopped(status, names, naming, node)
         if stopped is not None:
             return stopped
-        outcome = framework.run_filters(state, pod, framework.nodes.take(np.array([node], dtype=np.int64)))
+        outcome = framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
         first = int(outcome.plugin[0])
         return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
 
@@ -178,8 +179,7 @@ class World:
         pod = self.pod(row)
         state = CycleState()
         _, status, names, naming = framework.run_pre_filter(state, pod)
-        rows = np.array([one.node for one in new], dtype=np.int64)
-        table = framework.nodes.take(rows)
+        table = framework.nodes.at(cluster_rows([one.node for one in new]))
         rejections: list[list[Verdict]] = [[] for _ in new]
         room: Room | None = None
         if status.is_success:
@@ -206,7 +206,7 @@ class World:
         )
 
     def _stopped(
-        self, status: Status, names: frozenset[str] | None, naming: Sequence[str], node: int
+        self, status: Status, names: frozenset[str] | None, naming: Sequence[str], node: ClusterRow
     ) -> Verdict | None:
         """What PreFilter says of the node, where it does not leave it to Filter."""
         if not status.is_success:
@@ -219,7 +219,7 @@ class World:
         fit = (one for one in self._framework.plugins("filter", FilterPlugin) if isinstance(one, NodeResourcesFit))
         return next((one.room(state, pod, nodes) for one in fit), None)
 
-    def rejections(self, row: int, node: int) -> tuple[Status, ...]:
+    def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:
         """Every plugin that rejects the pod on the node, with its findings; where PreFilter does, that alone."""
         framework = self._framework
         pod = self.pod(row)
@@ -229,14 +229,14 @@ class World:
             return (status,)
         if self._names_count and names is not None and self.node(node).name not in names:
             return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(naming)),)
-        outcome = framework.run_filters(state, pod, framework.nodes.take(np.array([node], dtype=np.int64)))
+        outcome = framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
         return tuple(
-            verdicts.status(0, plugin)
+            verdicts.status(TableRow(0), plugin)
             for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True)
             if verdicts.rejected[0]
         )
 
-    def find(self, row: int, among: BoolArray | None = None) -> int | None:
+    def find(self, row: int, among: BoolArray | None = None) -> ClusterRow | None:
         """The first node (of those where the mask holds) that takes the pod, after the one that was found last;
         cordoned ones are left out."""
         framework = self._framework
@@ -252,14 +252,14 @@ class World:
             named = np.zeros(len(open_), dtype=np.bool_)
             named[[place for name in names if (place := self.snapshot.cluster.index.get(name)) is not None]] = True
             open_ = open_ & named
-        rows = np.flatnonzero(open_)
+        rows = ClusterRows(np.flatnonzero(open_))
         if not len(rows):
             return None
-        passed = rows[framework.run_filters(state, pod, framework.nodes.take(rows)).passed]
+        passed = rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed]
         if not len(passed):
             return None
         after = passed[passed > self.last]
-        self.last = int(after[0] if len(after) else passed[0])
+        self.last = ClusterRow(int(after[0] if len(after) else passed[0]))
         return self.last
 
 
@@ -272,14 +272,14 @@ def _verdict(verdicts: Verdicts, index: int, plugin: str) -> Verdict:
 
 def world_of(
     framework: Framework,
-    nodes: Sequence[int],
+    nodes: Sequence[ClusterRow],
     upcoming: Sequence[NewNode],
     more: Sequence[Pod],
-    places: Mapping[int, int],
+    places: Mapping[int, ClusterRow],
     gone: IntArray,
     *,
     names_count: bool,
-) -> tuple[World, dict[int, int]]:
+) -> tuple[World, dict[ClusterRow, ClusterRow]]:
     """A world with some of the snapshot's nodes and new ones after them.
 
     `more` are pods that get rows of their own at the end, before anything else; `places` are pods that are put on a
@@ -287,7 +287,7 @@ def world_of(
     nodes those of the world's.
     """
     snapshot = framework.snapshot
-    kept = {row: index for index, row in enumerate(nodes)}
+    kept = {row: ClusterRow(index) for index, row in enumerate(nodes)}
     position = np.full(len(snapshot.cluster.nodes) + 1, -1, dtype=np.int64)
     position[list(kept)] = list(kept.values())
     pods = snapshot.pods
@@ -301,6 +301,6 @@ def world_of(
     table = pods.moved(node, len(cluster.nodes)).with_pods(more)
     for index, new in enumerate(upcoming, start=len(nodes)):
         rows = np.array(new.pods, dtype=np.int64)
-        table = table.with_copies(rows, np.full(len(rows), index, dtype=np.int64), len(cluster.nodes))
+        table = table.with_copies(rows, ClusterRows(np.full(len(rows), index, dtype=np.int64)), len(cluster.nodes))
     changed = replace(snapshot, cluster=cluster, pods=table, _tables={})
     return World(framework.on(changed), names_count=names_count), kept

@@ -75,7 +75,7 @@ class View:
         if cycle.nodes is None or cycle.filter is None:
             return tuple(found)
         seen = {row.name for row in found}
-        passed = (cycle.nodes.name(row) for row in cycle.filter.passed.nonzero()[0].tolist())
+        passed = cycle.nodes.names_where(cycle.filter.passed)
         found += [Row(name, "fits", "", None) for name in passed if name not in seen]
         for group in self.diagnosis.groups:
             for row in group.rows:

@@ -13,6 +13,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Code, Status
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 
 class Blocker(Struct, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class Blocker(Struct, frozen=True, kw_only=True):
 class NodeAccount(Struct, frozen=True, kw_only=True):
     """Everything that rejects one node. `row` is the node's in the nodes that PreFilter left in (`cycle.nodes`)."""
 
-    row: int
+    row: TableRow
     name: str
     blockers: tuple[Blocker, ...]
 
@@ -44,14 +45,14 @@ class NodeAccount(Struct, frozen=True, kw_only=True):
         return all(blocker.code is Code.UNSCHEDULABLE for blocker in self.blockers)
 
 
-def account(cycle: Cycle, row: int) -> NodeAccount:
+def account(cycle: Cycle, row: TableRow) -> NodeAccount:
     """All blockers of a node in the order of the plugins; none where the pod fits. The cycle came to Filter."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
     return account_of(cycle.nodes, cycle.filter, row)
 
 
-def account_of(nodes: NodeTable, outcome: FilterOutcome, row: int) -> NodeAccount:
+def account_of(nodes: NodeTable, outcome: FilterOutcome, row: TableRow) -> NodeAccount:
     """The same of what Filter said, `row` being one of `nodes`."""
     nominated = outcome.with_nominated.get(row)
     blockers = [

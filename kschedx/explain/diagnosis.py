@@ -21,6 +21,7 @@ from kschedx.explain.label_hints import LabelHint, label_hint
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Status
+from kschedx.snapshot.rows import TableRow
 
 
 class NodeDetail(Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ class Diagnosis:
     """One finished cycle, asked about its rejections."""
 
     cycle: Cycle
-    _details: dict[int, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
+    _details: dict[TableRow, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def total(self) -> int:
@@ -109,7 +110,7 @@ class Diagnosis:
             count=self.total - len(nodes),
         )
 
-    def detail(self, row: int) -> NodeDetail:
+    def detail(self, row: TableRow) -> NodeDetail:
         """Everything about one node, a row of `cycle.nodes`."""
         if row not in self._details:
             self._details[row] = self._detail(account(self.cycle, row))

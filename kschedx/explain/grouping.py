@@ -28,6 +28,7 @@ from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import FloatArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow, TableRows, each_row
 
 NODE_NAME_FIELD = "metadata.name"
 
@@ -35,7 +36,7 @@ NODE_NAME_FIELD = "metadata.name"
 class NodeGroup(Struct, frozen=True, kw_only=True):
     """Nodes with the same blockers, the nearest first."""
 
-    rows: tuple[int, ...]
+    rows: tuple[TableRow, ...]
     """Of `cycle.nodes`, nearest first."""
     exemplar: NodeAccount
     """The first of them."""
@@ -66,7 +67,7 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
     for code in distinct(group):
         members = np.flatnonzero(group == code)
         members = members[np.argsort(distances[members], kind="stable")]
-        exemplar = account_of(nodes, outcome, int(rows[members[0]]))
+        exemplar = account_of(nodes, outcome, TableRow(int(rows[members[0]])))
         rank = (
             sum(not only_repeats_cordon(finding) for finding in exemplar.findings),
             not exemplar.is_resolvable,
@@ -74,7 +75,7 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
             -len(members),
             int(rows[members[0]]),
         )
-        found.append((rank, NodeGroup(rows=tuple(rows[members].tolist()), exemplar=exemplar)))
+        found.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
     return tuple(group for _, group in sorted(found, key=lambda one: one[0]))
 
 
@@ -105,7 +106,7 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
     distance_of = np.zeros(len(first), dtype=np.float64)
     amounts: dict[str, int] = {}
     for facet, index in enumerate(first):
-        row = int(rejected[index])
+        row = TableRow(int(rejected[index]))
         findings = verdicts.explain(row)
         kind = (int(verdicts.codes[row]), *((finding.reason, finding.same_as) for finding in findings))
         kind_of[facet] = seen.setdefault(kind, len(seen) + 1)
@@ -128,7 +129,7 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         told = {
             trait
             for first in np.unique(facets, return_index=True)[1]
-            for finding in verdicts.explain(int(rows[first]))
+            for finding in verdicts.explain(TableRow(int(rows[first])))
             for trait in _traits(finding)
         }
         if _EACH_NODE in told:

@@ -13,6 +13,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import Candidate
 from kschedx.framework.status import Code
 from kschedx.snapshot.columns import BoolArray
+from kschedx.snapshot.rows import ClusterRow, TableRow
 
 PREEMPT_NEVER = "Never"
 
@@ -67,7 +68,7 @@ class Eviction(Struct, frozen=True, kw_only=True):
     """Pods of any priority that would make room by leaving alone; only where resources are all that is missing."""
 
 
-def holders(cycle: Cycle, row: int, resource: str) -> Holders:
+def holders(cycle: Cycle, row: TableRow, resource: str) -> Holders:
     """The pods on a node (a row of `cycle.nodes`) that ask for a resource."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
@@ -88,7 +89,7 @@ def _holder(cycle: Cycle, pod: int, amount: int) -> Holder:
     return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount)
 
 
-def candidate_on(cycle: Cycle, node: int) -> Candidate | None:
+def candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
     """The preemption candidate on a node, a row of the whole cluster."""
     candidates = cycle.post_filter.candidates if cycle.post_filter else ()
     return next((candidate for candidate in candidates if candidate.node == node), None)
@@ -103,7 +104,7 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
     """Whether evicting pods from a node would let the pod in, as preemption found by trying."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
-    candidate = candidate_on(cycle, int(nodes.rows[account.row]))
+    candidate = candidate_on(cycle, nodes.cluster_row(account.row))
     rows = nodes.pods_on(account.row)
     lower = int(np.count_nonzero(nodes.pods.priorities[rows] < cycle.pod.priority))
     if candidate is not None:

@@ -9,6 +9,7 @@ from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.interface import Candidate
 from kschedx.framework.preemption.selection import RULES
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import TableRow, TableRows, each_row
 
 
 class Contribution(Struct, frozen=True, kw_only=True):
@@ -27,7 +28,7 @@ class Contribution(Struct, frozen=True, kw_only=True):
 
 
 class ScoredNode(Struct, frozen=True, kw_only=True):
-    row: int
+    row: TableRow
     """Of `cycle.scores.nodes`."""
     name: str
     total: int
@@ -77,14 +78,14 @@ def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     order = np.argsort(-scores.totals, kind="stable")
     winners = int(np.count_nonzero(scores.totals == scores.totals.max()))
     shown = order if limit is None else order[: max(limit, winners + 1)]
-    nodes = tuple(scored(scores, int(row)) for row in shown)
+    nodes = tuple(scored(scores, row) for row in each_row(TableRows(shown)))
     leads: tuple[Lead, ...] = ()
     if len(nodes) > winners:
         leads = compared(nodes[0], nodes[winners])
     return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
 
 
-def scored(scores: Scores, row: int) -> ScoredNode:
+def scored(scores: Scores, row: TableRow) -> ScoredNode:
     """One node's scores. `row` is of `scores.nodes`."""
     return ScoredNode(
         row=row,

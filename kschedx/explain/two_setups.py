@@ -17,6 +17,7 @@ from kschedx.explain.story import Story
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Missing, Snapshot
 
 OF_KUBELET = "static pods, which a kubelet starts itself"
@@ -36,7 +37,7 @@ class Pair:
         for scheduler in self._schedulers:
             pods = scheduler.snapshot.pods
             if len(scheduler.nodes):
-                pods.on_node(0)
+                pods.on_node(ClusterRow(0))
             _ = pods.rows, pods.nominated, pods.priorities
 
     def knows(self, scheduler_name: str) -> bool:

@@ -16,6 +16,7 @@ from kschedx.findings.node import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.proposal import Proposal
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -155,7 +156,7 @@ def _is_same(requirement: NodeSelectorRequirement, match: RequirementMatch) -> b
 # --- nodes
 
 
-def _on_node(proposal: Proposal, row: int, ground: Ground, change: Callable[[Node], Node]) -> Proposal:
+def _on_node(proposal: Proposal, row: ClusterRow, ground: Ground, change: Callable[[Node], Node]) -> Proposal:
     before = proposal.nodes.get(row, ground.snapshot.cluster.nodes[row])
     return replace(proposal, nodes={**proposal.nodes, row: change(before)})
 

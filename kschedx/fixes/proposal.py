@@ -15,6 +15,7 @@ from kschedx.fixes.changes import Change, Json, Target
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.manifests import add, manifest, node_patch, pod_patch, pointer
 from kschedx.fixes.steps import Step
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 Object = PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode | ResourceClaim | DeviceClass | ResourceSlice
@@ -41,7 +42,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     steps: tuple[Step, ...] = ()
     pod: Pod
-    nodes: Mapping[int, Node] = field(default_factory=dict)
+    nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
     """Node row to the node as it would be."""
     deleted: tuple[int, ...] = ()
     """Rows of pods that would go."""

@@ -23,6 +23,7 @@ from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.unheard import Kind, Stake
+from kschedx.snapshot.rows import TableRow
 
 MOST_PLACES = 16
 """Groups of nodes in which a fix is looked for, the nearest first."""
@@ -258,7 +259,7 @@ def _places(situation: Situation) -> Iterator[tuple[Place, tuple[Finding, ...]]]
             yield Place(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
     elif len(situation.scheduler.nodes):
         # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
-        place = Place(situation=situation, nodes=situation.scheduler.nodes, row=0)
+        place = Place(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
@@ -288,7 +289,7 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
     added = situation.proposal.added
     if added is None or added.name not in situation.nodes.names:
         return
-    row = situation.nodes.names.index(added.name)
+    row = TableRow(situation.nodes.names.index(added.name))
     findings = account_of(situation.nodes, situation.outcome, row).findings
     place = Place(situation=situation, nodes=situation.nodes, row=row)
     for steps in islice(product(*_ways(findings, place)), MOST_COMBINED):

@@ -17,6 +17,7 @@ from kschedx.framework.interface import FilterOutcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -54,7 +55,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _passed(self) -> tuple[str, ...]:
-        return tuple(self.nodes.name(int(row)) for row in np.flatnonzero(self.outcome.passed))
+        return self.nodes.names_where(self.outcome.passed)
 
     @cached_property
     def remaining(self) -> Mapping[str, int]:
@@ -79,7 +80,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     situation: Situation
     nodes: NodeTable
-    row: int
+    row: TableRow
     """Row of `nodes`."""
 
     @property
@@ -87,9 +88,9 @@ class Place(Struct, frozen=True, kw_only=True):
         return self.nodes.node(self.row)
 
     @property
-    def node_row(self) -> int:
+    def node_row(self) -> ClusterRow:
         """Row of the whole cluster's nodes."""
-        return int(self.nodes.rows[self.row])
+        return self.nodes.cluster_row(self.row)
 
     @property
     def pod(self) -> Pod:

@@ -11,6 +11,7 @@ from kschedx.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from kschedx.api.types import Node, PodAffinityTerm, PodResourceClaimStatus, Taint
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.cost import Cost
+from kschedx.snapshot.rows import ClusterRow
 
 
 class _Step(Struct, frozen=True, kw_only=True):
@@ -240,20 +241,20 @@ class DeletePods(_Step, frozen=True, kw_only=True):
 
 class Uncordon(_Step, frozen=True, kw_only=True):
     cost: ClassVar[Cost] = Cost.NODE
-    row: int
+    row: ClusterRow
     node: str
 
 
 class RemoveTaints(_Step, frozen=True, kw_only=True):
     cost: ClassVar[Cost] = Cost.NODE
-    row: int
+    row: ClusterRow
     node: str
     taints: tuple[Taint, ...]
 
 
 class LabelNode(_Step, frozen=True, kw_only=True):
     cost: ClassVar[Cost] = Cost.NODE
-    row: int
+    row: ClusterRow
     node: str
     labels: tuple[tuple[str, str], ...]
 

@@ -45,7 +45,7 @@ def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
             filtered = situation.scheduler.on(situation.snapshot.without_pods([row])).filter(twin, situation.profile)
         except UndecidableError:
             return False
-        fits = {filtered.nodes.name(int(one)) for one in filtered.outcome.passed.nonzero()[0]}
+        fits = set(filtered.nodes.names_where(filtered.outcome.passed))
         if fits <= {here}:
             return False
     return True

@@ -16,6 +16,7 @@ from kschedx.framework.unheard import Unheard
 from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, TableRows, each_row, rows_where
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -78,11 +79,11 @@ class Cycle(Struct, frozen=True, kw_only=True):
     """The verdicts on `nodes`; what extenders refused is that of a last plugin, `Extender`."""
     filter_plugins: FilterOutcome | None = None
     """The same of the plugins alone, where extenders have refused nodes."""
-    nominated: int | None = None
-    """Row of the pod's nominated node, where it fits: kube-scheduler tries it first and then looks at no other."""
+    nominated: ClusterRow | None = None
+    """The pod's nominated node, where it fits: kube-scheduler tries it first and then looks at no other."""
     scores: Scores | None = None
-    best: tuple[int, ...] = ()
-    """Rows of the whole cluster's nodes that share the highest total."""
+    best: tuple[ClusterRow, ...] = ()
+    """The nodes that share the highest total."""
     post_filter: PostFilterResult | None = None
     extenders: Trace | None = None
     """What HTTP extenders said, or would have to be asked; None where the configuration has none."""
@@ -101,15 +102,15 @@ class Cycle(Struct, frozen=True, kw_only=True):
         """The nodes that passed the plugins and that extenders did not leave."""
         if self.filter is None or self.filter_plugins is None or self.nodes is None:
             return frozenset()
-        rows = (self.filter_plugins.passed & ~self.filter.passed).nonzero()[0]
-        return frozenset(self.nodes.name(int(row)) for row in rows)
+        rows = rows_where(self.filter_plugins.passed & ~self.filter.passed)
+        return frozenset(self.nodes.name(row) for row in each_row(rows))
 
     @property
-    def choice(self) -> tuple[int, ...]:
-        """Rows of the nodes among which kube-scheduler picks: the nominated one, or those with the highest total."""
+    def choice(self) -> tuple[ClusterRow, ...]:
+        """The nodes among which kube-scheduler picks: the nominated one, or those with the highest total."""
         return self.best if self.nominated is None else (self.nominated,)
 
     @property
-    def feasible(self) -> IntArray | None:
+    def feasible(self) -> TableRows | None:
         """Rows of `nodes` that passed."""
-        return None if self.filter is None else self.filter.passed.nonzero()[0]
+        return None if self.filter is None else rows_where(self.filter.passed)

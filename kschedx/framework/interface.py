@@ -26,6 +26,7 @@ from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Handle(Protocol):
         ...
 
     @property
-    def nominated(self) -> Mapping[int, tuple[int, ...]]:
-        """Node row to rows of the pods that are nominated for it and belong to this scheduler."""
+    def nominated(self) -> Mapping[ClusterRow, tuple[int, ...]]:
+        """Node to rows of the pods that are nominated for it and belong to this scheduler."""
         ...
 
     @property
@@ -81,10 +82,10 @@ class Handle(Protocol):
 
 
 class ByExtenders(Struct, frozen=True, kw_only=True):
-    """What extenders left of the plugins' verdicts; rows are of the whole cluster's nodes."""
+    """What extenders left of the plugins' verdicts."""
 
-    statuses: Mapping[int, Status]
-    silent: tuple[int, ...]
+    statuses: Mapping[ClusterRow, Status]
+    silent: tuple[ClusterRow, ...]
     """Nodes that passed the plugins, are not left, and have no status."""
 
 
@@ -110,7 +111,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """One per entry of `plugins`, evaluated on every node, without nominated pods."""
     codes: IntArray
     plugin: IntArray
-    with_nominated: Mapping[int, Status] = field(default_factory=dict)
+    with_nominated: Mapping[TableRow, Status] = field(default_factory=dict)
     """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
     by_extenders: ByExtenders | None = None
     """PostFilter is told of this too."""
@@ -120,7 +121,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         passed: BoolArray = self.codes == 0
         return passed
 
-    def status(self, row: int) -> Status:
+    def status(self, row: TableRow) -> Status:
         """The verdict on a node."""
         nominated = self.with_nominated.get(row)
         if nominated is not None:
@@ -242,8 +243,7 @@ class PostFilterPlugin(Plugin):
 class Candidate(Struct, frozen=True, kw_only=True):
     """A node on which preemption would make room."""
 
-    node: int
-    """Row of the whole cluster's nodes."""
+    node: ClusterRow
     victims: tuple[int, ...]
     """Rows of the PodTable, most important first."""
     pdb_violations: int
@@ -253,9 +253,9 @@ class PostFilterResult(Struct, frozen=True, kw_only=True):
     status: Status
     candidates: tuple[Candidate, ...] = ()
     """Every node where preemption would help, in node order."""
-    best: tuple[int, ...] = ()
-    """Node rows that tie for the best candidate after all of upstream's criteria."""
-    nominated_node: int | None = None
+    best: tuple[ClusterRow, ...] = ()
+    """The nodes that tie for the best candidate after all of upstream's criteria."""
+    nominated_node: ClusterRow | None = None
     """The node that is nominated, where that is not a matter of chance."""
     dry_run: Verdicts | None = None
     """For every node of the cluster: Success for a candidate, otherwise why evicting pods makes no room there. None
@@ -285,34 +285,34 @@ class ScorePlugin(Plugin):
 
 class ReservePlugin(Plugin):
     @abstractmethod
-    def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
-        """Say what would be reserved on the chosen node (a row of the whole cluster), as findings."""
+    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
+        """Say what would be reserved on the chosen node, as findings."""
 
-    def bound(self, state: CycleState, pod: Pod, node: int, snapshot: Snapshot) -> Snapshot:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow, snapshot: Snapshot) -> Snapshot:
         """The cluster after the pod was bound: with the claims that this plugin binds or allocates for it. For a
         simulation, in which PreBind and the controllers that wait for it have happened."""
         return snapshot
 
-    def unreserve(self, state: CycleState, pod: Pod, node: int) -> None:
+    def unreserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> None:
         """Undo `reserve`, in reverse order of the plugins, after any of them failed."""
 
 
 class PermitPlugin(Plugin):
     @abstractmethod
-    def permit(self, state: CycleState, pod: Pod, node: int) -> Status: ...
+    def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status: ...
 
 
 class PreBindPlugin(Plugin):
     @abstractmethod
-    def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status: ...
+    def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status: ...
 
 
 class BindPlugin(Plugin):
     @abstractmethod
-    def bind(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Skip passes the pod to the next Bind plugin."""
 
 
 class PostBindPlugin(Plugin):
     @abstractmethod
-    def post_bind(self, state: CycleState, pod: Pod, node: int) -> None: ...
+    def post_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> None: ...

@@ -43,6 +43,7 @@ from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows, each_row, rows_where
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ class Framework:
         return self._plugins[name]
 
     @property
-    def nominated(self) -> Mapping[int, tuple[int, ...]]:
-        """Node row to rows of the pods nominated for it, in load order; pods of other schedulers are not known here."""
+    def nominated(self) -> Mapping[ClusterRow, tuple[int, ...]]:
+        """Node to rows of the pods nominated for it, in load order; pods of other schedulers are not known here."""
         pods = self.snapshot.pods
         if not pods.nominated:
             return {}
         mine = {profile.scheduler_name for profile in self.config.profiles}
         counts_gated = self.release.behaviour.gated_nominations_count
-        found: dict[int, list[int]] = {}
+        found: dict[ClusterRow, list[int]] = {}
         for row in pods.nominated:
             node = self.snapshot.cluster.index.get(pods.nominated_node_names[row])
             spec = pods.specs[row]
@@ -202,14 +203,14 @@ class Framework:
         change = self.nominated_change(pod, nodes)
         if not len(change):
             return outcome
-        rows = np.flatnonzero(np.isin(nodes.rows, change.nodes))
+        rows = rows_where(np.isin(nodes.rows, change.nodes))
         clone = state.clone()
         first_pass = self.run_filters(clone, pod, self.add_pods(clone, pod, nodes.take(rows), change))
-        with_nominated: dict[int, Status] = {}
+        with_nominated: dict[TableRow, Status] = {}
         codes, plugin = outcome.codes.copy(), outcome.plugin.copy()
-        for index in np.flatnonzero(~first_pass.passed):
-            row = int(rows[index])
-            with_nominated[row] = status = first_pass.status(int(index))
+        for index in each_row(rows_where(~first_pass.passed)):
+            row = TableRow(int(rows[index]))
+            with_nominated[row] = status = first_pass.status(index)
             codes[row] = status.code
             plugin[row] = outcome.plugins.index(status.plugin)
         return replace(outcome, codes=codes, plugin=plugin, with_nominated=with_nominated)
@@ -217,18 +218,18 @@ class Framework:
     def nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
         """The nominated pods that count against `pod`, on the nodes of this table."""
         pods: list[int] = []
-        places: list[int] = []
+        places: list[ClusterRow] = []
         for node, rows in self.nominated.items():
             for row in rows:
                 itself = self.snapshot.pods.uids[row] == pod.metadata.uid and self.snapshot.pods.key(row) == pod.key
                 if not itself and self.snapshot.pods.priorities[row] >= pod.priority:
                     pods.append(row)
                     places.append(node)
-        count = PodRows(pods=np.array(pods, dtype=np.int64), nodes=np.array(places, dtype=np.int64))
+        count = PodRows(pods=np.array(pods, dtype=np.int64), nodes=cluster_rows(places))
         if not len(count):
             return count
         here = np.isin(count.nodes, nodes.rows)
-        return PodRows(pods=count.pods[here], nodes=count.nodes[here])
+        return PodRows(pods=count.pods[here], nodes=ClusterRows(count.nodes[here]))
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Put pods on their nodes and tell every PreFilter plugin, which updates `state`."""
@@ -318,17 +319,17 @@ class Framework:
 
     # --- after the choice: dry steps
 
-    def after_binding(self, pod: Pod, node: int) -> Snapshot:
+    def after_binding(self, pod: Pod, node: ClusterRow) -> Snapshot:
         """The cluster with the claims that are bound and allocated when the pod is bound to a node that it fits on."""
         state = CycleState()
         self.run_pre_filter(state, pod)
-        self.run_filters(state, pod, self.nodes.take(np.array([node], dtype=np.int64)))
+        self.run_filters(state, pod, self.nodes.at(cluster_rows([node])))
         after = self.snapshot
         for plugin in self.plugins("reserve", ReservePlugin):
             after = plugin.bound(state, pod, node, after)
         return after
 
-    def run_dry_steps(self, state: CycleState, pod: Pod, node: int) -> tuple[tuple[str, Status], ...]:
+    def run_dry_steps(self, state: CycleState, pod: Pod, node: ClusterRow) -> tuple[tuple[str, Status], ...]:
         """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each would do; nothing changes."""
         steps: list[tuple[str, Status]] = []
         reserved: list[ReservePlugin] = []

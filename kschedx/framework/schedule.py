@@ -20,6 +20,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.framework.unheard import Stake, Unheard, open_stake, unasked_extenders, unknown_plugins
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows, each_row, rows_where
 
 if TYPE_CHECKING:
     from kschedx.framework.extenders.cycle import Extended
@@ -82,21 +83,21 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
     if nominated is not None:
         cycle = replace(cycle, nominated=nominated)
         if nominated not in nodes.rows[outcome.passed]:
-            nodes = framework.nodes.take(np.array([nominated], dtype=np.int64))
+            nodes = framework.nodes.at(cluster_rows([nominated]))
             cycle = _score(framework, state, pod, cycle, nodes)
         else:
-            cycle = _score(framework, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+            cycle = _score(framework, state, pod, cycle, nodes.take(rows_where(outcome.passed)))
         return cycle if extended is None else extended.judged(cycle)
 
     broken = _broken_node_set(framework, names)
     if broken:
         return replace(cycle, outcome=Outcome.ERROR, message=broken)
-    failed = np.flatnonzero(outcome.codes == Code.ERROR)
-    if len(failed):
-        first = outcome.status(int(failed[0]))
+    failed = next(each_row(rows_where(outcome.codes == Code.ERROR)), None)
+    if failed is not None:
+        first = outcome.status(failed)
         text = f'running "{first.plugin}" filter plugin: {first.message}'
         return replace(cycle, outcome=Outcome.ERROR, message=text)
-    feasible = nodes.take(np.flatnonzero(outcome.passed))
+    feasible = nodes.take(rows_where(outcome.passed))
     if extended is not None:
         extended.filter(feasible)
         if extended.error:
@@ -149,12 +150,12 @@ def _broken_node_set(framework: Framework, names: frozenset[str] | None) -> str:
     return ""
 
 
-def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> int | None:
-    """The row of the node that the pod is nominated for, if it fits there: then no other node is looked at."""
+def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> ClusterRow | None:
+    """The node that the pod is nominated for, if it fits there: then no other node is looked at."""
     row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
     if row is None:
         return None
-    nominated = framework.nodes.take(np.array([row], dtype=np.int64))
+    nominated = framework.nodes.at(cluster_rows([row]))
     return row if bool(framework.passes_filters(state, pod, nominated).passed[0]) else None
 
 
@@ -166,7 +167,7 @@ def _diagnosed(
     row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
     if row is None or row in nodes.rows:
         return nodes, outcome
-    more = framework.nodes.take(np.sort(np.append(nodes.rows, row)))
+    more = framework.nodes.at(ClusterRows(np.sort(np.append(nodes.rows, row))))
     diagnosed = framework.passes_filters(state, pod, more)
     # an error there is logged and leaves no status behind
     return (nodes, outcome) if (diagnosed.codes == Code.ERROR).any() else (more, diagnosed)
@@ -177,18 +178,18 @@ def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -
     row = nodes.cluster.index.get(pod.status.nominated_node_name)
     if row is None:
         return ()
-    return tuple(outcome.status(int(index)).plugin for index in np.flatnonzero(nodes.rows == row))
+    return tuple(outcome.status(here).plugin for here in each_row(rows_where(nodes.rows == row)))
 
 
 def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
     scores = framework.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
         # a nominated node that fits, or the only one that does, is never scored, so nothing can fail
-        alone = int(feasible.rows[0]) if len(feasible) == 1 else cycle.nominated
+        alone = feasible.cluster_row(TableRow(0)) if len(feasible) == 1 else cycle.nominated
         if alone is None:
             return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
         return replace(cycle, outcome=Outcome.SCHEDULED, best=(alone,))
-    best = tuple(int(row) for row in feasible.rows[scores.totals == scores.totals.max()])
+    best = tuple(map(feasible.cluster_row, each_row(rows_where(scores.totals == scores.totals.max()))))
     cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
     if len(cycle.choice) != 1:
         return cycle

@@ -21,8 +21,8 @@ from kschedx.framework.schedule import schedule
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Status
 from kschedx.releases import Release
-from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -129,24 +129,12 @@ class FrameworkScheduler:
         return schedule(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
 
 
-def filtered_on(framework: Framework, pod: Pod, rows: IntArray) -> Filtered:
-    """PreFilter, and Filter on some nodes, given by their rows. Nominated pods do not count."""
-    state = CycleState()
-    _, status, names, _ = framework.run_pre_filter(state, pod)
-    if not status.is_success:
-        rows = rows[:0]
-    nodes = framework.nodes.take(rows)
-    if names is not None:
-        nodes = nodes.only(names)
-    return Filtered(status=status, nodes=nodes, outcome=framework.run_filters(state, pod, nodes))
-
-
 def filtered(framework: Framework, pod: Pod) -> Filtered:
     """PreFilter and Filter on all nodes."""
     state = CycleState()
     _, status, names, _ = framework.run_pre_filter(state, pod)
     if not status.is_success:
-        nodes = framework.nodes.take(np.zeros(0, dtype=np.int64))
+        nodes = framework.nodes.at(cluster_rows([]))
         return Filtered(status=status, nodes=nodes, outcome=NOTHING_FILTERED)
     nodes = framework.nodes if names is None else framework.nodes.only(names)
     return Filtered(status=status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))

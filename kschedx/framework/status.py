@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from kschedx.findings import Finding
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.rows import TableRow
 
 
 class Code(IntEnum):
@@ -72,11 +73,11 @@ def error(text: str, plugin: str = "") -> Status:
     return Status(code=Code.ERROR, reasons=(text,), plugin=plugin)
 
 
-Explain = Callable[[int], tuple[Finding, ...]]
+Explain = Callable[[TableRow], tuple[Finding, ...]]
 """Row of the table that was filtered to the findings there; called only for rows whose code is not Success."""
 
 
-def _nothing(_: int) -> tuple[Finding, ...]:
+def _nothing(_: TableRow) -> tuple[Finding, ...]:
     return ()
 
 
@@ -100,7 +101,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         rejected: BoolArray = self.codes != Code.SUCCESS
         return rejected
 
-    def status(self, row: int, plugin: str = "") -> Status:
+    def status(self, row: TableRow, plugin: str = "") -> Status:
         """A row's status with its findings."""
         code = Code(int(self.codes[row]))
         if code is Code.SUCCESS:

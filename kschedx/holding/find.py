@@ -27,7 +27,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
         if not filtered.status.is_success:
             return (), filtered.status.reasons
         among = np.array([names is None or name in names for name in nodes.names], dtype=np.bool_)
-        feasible = tuple(nodes.name(int(row)) for row in np.flatnonzero(outcome.passed & among))
+        feasible = nodes.names_where(outcome.passed & among)
         reasons = outcome.count_reasons(among)
         return feasible, () if feasible else tuple(sorted(f"{count} {reason}" for reason, count in reasons.items()))
 

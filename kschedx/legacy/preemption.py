@@ -24,6 +24,7 @@ from kschedx.legacy.runner import PredicateRunner
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow, each_cluster_row, each_row, rows_where
 
 NOT_ELIGIBLE = Status(code=Code.UNSCHEDULABLE, reasons=("a pod on the nominated node is terminating",))
 UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
@@ -35,12 +36,12 @@ def preempt(
     """The node on which it hurts least to make room. Nothing of it shows in the event's text."""
     if _awaits_victims(runner, pod):
         return PostFilterResult(status=NOT_ELIGIBLE)
-    able = nodes.take(np.flatnonzero(outcome.codes == Code.UNSCHEDULABLE))
+    able = nodes.take(rows_where(outcome.codes == Code.UNSCHEDULABLE))
     candidates, statuses = _dry_run(runner, state, pod, able)
     if candidates:
         _refuse_to_guess(runner, pod)
     best = _best(candidates, nodes.pods)
-    every = [statuses.get(row, NOT_HELPFUL) for row in range(len(runner.nodes))]
+    every = [statuses.get(node, NOT_HELPFUL) for node in each_cluster_row(runner.nodes.rows)]
     return PostFilterResult(
         status=SUCCESS if best else UNSCHEDULABLE,
         candidates=tuple(candidates),
@@ -71,7 +72,7 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod) -> None:
 
 def _dry_run(
     runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable
-) -> tuple[list[Candidate], dict[int, Status]]:
+) -> tuple[list[Candidate], dict[ClusterRow, Status]]:
     """The nodes of the table on which evicting pods makes room, and the status of each node of it."""
     state = state.clone()
     protected = partial(_protected, runner.snapshot.disruption_budgets)
@@ -79,11 +80,12 @@ def _dry_run(
     everyone = potential.placed(np.arange(len(potential.pods)), nodes)
     world = runner.remove_pods(state, pod, nodes, everyone)
     outcome = runner.passes_filters(state, pod, world)
-    statuses = {int(nodes.rows[row]): outcome.status(int(row)) for row in np.flatnonzero(~outcome.passed)}
-    statuses |= {int(row): NO_VICTIMS for row in nodes.rows[~outcome.passed & (potential.count == 0)]}
-    fits = np.flatnonzero(outcome.passed)
+    statuses = {nodes.cluster_row(row): outcome.status(row) for row in each_row(rows_where(~outcome.passed))}
+    alone = rows_where(~outcome.passed & (potential.count == 0))
+    statuses |= {nodes.cluster_row(row): NO_VICTIMS for row in each_row(alone)}
+    fits = rows_where(outcome.passed)
     evicted = reprieve(runner, state, pod, nodes, world.take(fits), fits, potential)
-    candidates = [candidate(nodes, int(index), potential, evicted, by_rank=False) for index in fits]
+    candidates = [candidate(nodes, row, potential, evicted, by_rank=False) for row in each_row(fits)]
     return candidates, statuses | {found.node: SUCCESS for found in candidates}
 
 

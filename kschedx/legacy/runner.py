@@ -26,6 +26,7 @@ from kschedx.legacy.predicates.nodes import unusable
 from kschedx.releases import Release
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 LISTER = "NodeLister"
@@ -39,7 +40,7 @@ class JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
     names_predicate: bool
     """A verdict has the name of the first predicate that failed; otherwise none."""
 
-    def status(self, row: int) -> Status:
+    def status(self, row: TableRow) -> Status:
         nominated = self.with_nominated.get(row)
         if nominated is not None:
             return nominated
@@ -70,7 +71,7 @@ class PredicateRunner(Framework):
         return frozenset(one.name for one in managed if one.ignored_by_scheduler and self.era.reads_policy_settings)
 
     @cached_property
-    def nominated(self) -> Mapping[int, tuple[int, ...]]:
+    def nominated(self) -> Mapping[ClusterRow, tuple[int, ...]]:
         return super().nominated if self.era.preempts else {}
 
     # --- predicates
@@ -93,7 +94,7 @@ class PredicateRunner(Framework):
         nodes = self.nodes
         return frozenset(
             name
-            for row, name in enumerate(nodes.names)
+            for row, name in zip(nodes.each(), nodes.names, strict=True)
             if not nodes.unschedulable[row] and not any(unusable(nodes.node(row)))
         )
 

@@ -19,6 +19,7 @@ from kschedx.legacy.preemption import preempt
 from kschedx.legacy.runner import PredicateRunner
 from kschedx.legacy.stored import stored_pod
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow, each_row, rows_where
 
 
 def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
@@ -44,7 +45,7 @@ def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
     if np.any(outcome.codes == Code.ERROR):
         return replace(cycle, outcome=Outcome.ERROR, message=_errors(runner, outcome))
     if outcome.passed.any():
-        return _prioritize(runner, state, pod, cycle, nodes.take(np.flatnonzero(outcome.passed)))
+        return _prioritize(runner, state, pod, cycle, nodes.take(rows_where(outcome.passed)))
     cycle = replace(cycle, message=_message(runner, pod, outcome))
     if not runner.era.preempts:
         return cycle
@@ -68,7 +69,7 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
 
 def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
     """The predicates that failed, node by node: told once with a count in 1.13, each time in 1.5."""
-    texts = [outcome.status(int(row)).message for row in np.flatnonzero(outcome.codes == Code.ERROR)]
+    texts = [outcome.status(row).message for row in each_row(rows_where(outcome.codes == Code.ERROR))]
     if runner.era.order is None:
         texts = [f"SchedulerPredicates failed due to {text}, which is unexpected." for text in texts]
     else:
@@ -88,7 +89,7 @@ def _message(runner: PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
 
 def _reasons(outcome: FilterOutcome) -> Iterator[str]:
     """Every reason as often as it is given; one node can give it several times."""
-    for row in range(len(outcome.codes)):
+    for row in map(TableRow, range(len(outcome.codes))):
         yield from outcome.status(row).reasons
 
 
@@ -98,6 +99,6 @@ def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cyc
     if isinstance(scores, Status):
         if len(feasible) > 1 or runner.release.behaviour.single_node_is_scored:
             return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
-        return replace(cycle, outcome=Outcome.SCHEDULED, best=(int(feasible.rows[0]),))
-    best = tuple(int(row) for row in feasible.rows[scores.totals == scores.totals.max()])
+        return replace(cycle, outcome=Outcome.SCHEDULED, best=(feasible.cluster_row(TableRow(0)),))
+    best = tuple(map(feasible.cluster_row, each_row(rows_where(scores.totals == scores.totals.max()))))
     return replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)

@@ -21,6 +21,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 PODS = "pods"
@@ -83,7 +84,7 @@ class CapacityScheduling(PreFilterPlugin, ReservePlugin):
             return _rejected(text, _finding(namespace, exceeded, all_together, used, minimum, of_all=True))
         return PreFilterResult()
 
-    def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         return SUCCESS
 
     def _request(self, pod: Pod) -> Amounts:

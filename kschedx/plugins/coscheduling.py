@@ -29,6 +29,7 @@ from kschedx.framework.status import SUCCESS, Code, Status
 from kschedx.plugins.go_quantity import GoQuantity
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow
 
 PODS = "pods"
 
@@ -79,8 +80,8 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         needed = {name: GoQuantity.parsed(written) for name, written in (group.spec.min_resources or {}).items()}
         needed[PODS] = GoQuantity(value=group.spec.min_member, scale=0)
         own = self.handle.snapshot.pods.node[members]
-        for row in range(len(nodes)):
-            mine = members[own == nodes.rows[row]]
+        for row in nodes.each():
+            mine = members[own == nodes.cluster_row(row)]
             left = nodes.allocatable[row] - nodes.requested[row] + nodes.requests.matrix[mine].sum(axis=0)
             room = dict(zip(nodes.resources.names, left.tolist(), strict=True))
             room[PODS] = int(nodes.allowed_pods[row] - nodes.pod_count[row]) + len(mine)
@@ -108,7 +109,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
             f"PodGroup {_key(pod)} gets rejected due to Pod {pod.metadata.name} is unschedulable even after PostFilter"
         )
 
-    def permit(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         key = _key(pod)
         if not key:
             return SUCCESS

@@ -6,6 +6,7 @@ from kschedx.api.types import Pod
 from kschedx.framework.interface import BindPlugin
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Status
+from kschedx.snapshot.rows import ClusterRow
 
 
 class DefaultBinder(BindPlugin):
@@ -13,5 +14,5 @@ class DefaultBinder(BindPlugin):
 
     name = "DefaultBinder"
 
-    def bind(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         return SUCCESS

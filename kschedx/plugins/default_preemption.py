@@ -21,6 +21,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, error
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import rows_where
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -95,7 +96,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         worth = codes == Code.UNSCHEDULABLE
         if self.handle.release.behaviour.preemption_tries_nodes_without_status:
             worth |= codes == _NO_STATUS
-        return self.handle.nodes.take(np.flatnonzero(worth))
+        return self.handle.nodes.take(rows_where(worth))
 
     def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
         """(node,) what PostFilter is told of every node of the cluster; `outcome` is that of `nodes`."""
@@ -124,7 +125,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if nominated is None or self._codes(nodes, outcome)[nominated] == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         pods = self.handle.nodes.pods
-        for row in self.handle.nodes.pods_on(nominated):
+        for row in pods.on_node(nominated):
             if pods.priorities[row] < pod.priority and self._is_awaited(pods[row]):
                 return VICTIMS_TERMINATING
         return ""

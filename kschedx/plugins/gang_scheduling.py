@@ -9,6 +9,7 @@ from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.snapshot.rows import ClusterRow
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
@@ -36,7 +37,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return _waiting(reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count))
         return SUCCESS
 
-    def permit(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         name = _group_name(pod)
         if name is None:
             return SUCCESS

@@ -37,6 +37,7 @@ from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, erro
 from kschedx.plugins.normalize import default_normalize
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 from kschedx.snapshot.selection import preferred_weights, where_required, where_selector
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
@@ -97,7 +98,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         rules = _compiled(pod)
         enforced = np.zeros(len(nodes), dtype=np.bool_) if self._added is None else ~where_selector(self._added, nodes)
 
-        def explain(row: int) -> tuple[NodeAffinityMismatch, ...]:
+        def explain(row: TableRow) -> tuple[NodeAffinityMismatch, ...]:
             node = nodes.node(row)
             if enforced[row] and self._added is not None:
                 return (_terms("addedAffinity", self._added, node),)

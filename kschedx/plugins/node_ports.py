@@ -16,6 +16,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import host_ports
+from kschedx.snapshot.rows import ClusterRow, TableRow
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 ANY_IP = "0.0.0.0"
@@ -66,7 +67,7 @@ class _State(Struct, frozen=True, kw_only=True):
     """(pod,) whether a pod has a port that conflicts with one that is wanted, wherever it runs."""
     taken: BoolArray
     """(node,) whether a pod that runs on the node has such a port."""
-    changed: Mapping[int, frozenset[_HostPort]]
+    changed: Mapping[ClusterRow, frozenset[_HostPort]]
     """Nodes where pods with such ports were added or removed to those ports in use; `taken` is outdated there.
 
     It is a set, as kube-scheduler's is: of two pods that share a port, the first one that is removed frees it.
@@ -108,7 +109,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         now = state[STATE]
         changed = dict(now.changed)
         for i in np.flatnonzero(now.contested[change.pods]):
-            node, spec = int(change.nodes[i]), nodes.pods.specs[int(change.pods[i])]
+            node, spec = ClusterRow(int(change.nodes[i])), nodes.pods.specs[int(change.pods[i])]
             before = changed[node] if node in changed else _in_use(nodes, node, now)
             ports = now.wanted.contested(spec)
             changed[node] = before | ports if add else before - ports
@@ -125,14 +126,14 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         )
 
 
-def _in_use(nodes: NodeTable, node: int, state: _State) -> frozenset[_HostPort]:
+def _in_use(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[_HostPort]:
     """The contested ports that pods on a node occupy, before any change."""
     pods = nodes.pods.on_node(node)
     specs = (nodes.pods.specs[int(pod)] for pod in pods[state.contested[pods]])
     return frozenset().union(*(state.wanted.contested(spec) for spec in specs))
 
 
-def _conflicts(nodes: NodeTable, row: int, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
+def _conflicts(nodes: NodeTable, row: TableRow, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
     """Every pair of a wanted port and a pod on the node that is in its way."""
     holders: dict[int, list[tuple[str, _HostPort]]] = {}
     for pod in nodes.pods_on(row):

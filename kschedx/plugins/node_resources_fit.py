@@ -44,6 +44,7 @@ from kschedx.plugins.resource_allocation import (
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.resources import NATIVE
+from kschedx.snapshot.rows import TableRow
 
 REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
 REASON_PODS = "Too many pods"
@@ -110,7 +111,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         checks = [self._check(nodes, resource, amount) for resource, amount in self._checked(state[REQUEST])]
         crowded = nodes.pod_count + 1 > nodes.allowed_pods
 
-        def explain(row: int) -> tuple[TooManyPods | InsufficientResource, ...]:
+        def explain(row: TableRow) -> tuple[TooManyPods | InsufficientResource, ...]:
             pods = (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
             short = tuple(_insufficient(check, nodes, row) for check in checks if check.short[row])
             return pods + short if crowded[row] else short
@@ -226,7 +227,7 @@ def _reasons(failed: BoolArray, reasons: tuple[str, ...]) -> Column[tuple[str, .
     return Column(codes, [tuple(reasons[i] for i in np.flatnonzero(failed[row])) for row in examples])
 
 
-def _insufficient(check: _Check, nodes: NodeTable, row: int) -> InsufficientResource:
+def _insufficient(check: _Check, nodes: NodeTable, row: TableRow) -> InsufficientResource:
     return InsufficientResource(
         resource=check.resource,
         requested=check.request,
@@ -243,7 +244,7 @@ def _is_offered(nodes: NodeTable, resource: str) -> bool:
     return column is not None and bool(nodes.cluster.allocatable[:, column].any())
 
 
-def _used(nodes: NodeTable, row: int, resource: str) -> int:
+def _used(nodes: NodeTable, row: TableRow, resource: str) -> int:
     """What the pods on a node ask for, be it of a resource that no node offers any more."""
     if resource in nodes.resources.index:
         return int(amounts(nodes, nodes.requested, resource)[row])

@@ -51,7 +51,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         if pod.spec.topology_spread_constraints:
             return scores
         own = _share_left(scores, int(scores.max(initial=0)))
-        zones = Column.of(_zone(nodes.node(row)) for row in range(len(nodes)))
+        zones = Column.of(_zone(nodes.node(row)) for row in nodes.each())
         per_zone = np.bincount(zones.codes, weights=scores, minlength=len(zones.values)).astype(np.int64)
         zoned = zones.where(bool)
         most = max((int(count) for zone, count in zip(zones.values, per_zone, strict=True) if zone), default=0)

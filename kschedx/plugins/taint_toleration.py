@@ -16,6 +16,7 @@ from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.normalize import default_normalize
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey(
     "PreScoreTaintToleration", 'failed to read "{}" from cycleState: not found'
@@ -41,7 +42,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         def first(taints: Sequence[Taint]) -> Taint | None:
             return known.uncovered(taints, DO_NOT_SCHEDULE)
 
-        def explain(row: int) -> tuple[UntoleratedTaint, ...]:
+        def explain(row: TableRow) -> tuple[UntoleratedTaint, ...]:
             taint = first(nodes.taints[row])
             return () if taint is None else (untolerated_taint(taint, tolerations, nodes.node(row)),)
 

@@ -14,6 +14,7 @@ from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import TableRow
 
 REASON_DISK = "node(s) had no available disk"
 
@@ -72,7 +73,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         conflict = nodes.count_where(facts.same_disk) > 0
         in_use = facts.in_use + facts.change[nodes.rows] > 0
 
-        def explain(row: int) -> tuple[Finding, ...]:
+        def explain(row: TableRow) -> tuple[Finding, ...]:
             if conflict[row]:
                 return _disk_conflicts(pod, nodes, row, facts.same_disk)
             return tuple(
@@ -178,7 +179,7 @@ def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:
     return None
 
 
-def _disk_conflicts(pod: Pod, nodes: NodeTable, row: int, same_disk: BoolArray) -> tuple[Finding, ...]:
+def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolArray) -> tuple[Finding, ...]:
     """Each of the pod's disks with the first pod on the node that has it."""
     found: list[Finding] = []
     pods = nodes.pods_on(row)

@@ -25,6 +25,7 @@ from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.plugins.claim_facts import claim_unbound
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 REASON = "node(s) had no available volume zone"
 
@@ -71,7 +72,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         newer = _NEWER if self.handle.release.behaviour.zone_labels_of_both_generations_agree else {}
         mismatches = [labelled & ~_where_in_zone(topology, nodes, newer) for topology in topologies]
 
-        def explain(row: int) -> tuple[Finding, ...]:
+        def explain(row: TableRow) -> tuple[Finding, ...]:
             labels = nodes.node(row).metadata.labels
             pairs = zip(topologies, mismatches, strict=True)
             return tuple(_mismatch(topology, labels) for topology, mask in pairs if mask[row])

@@ -101,7 +101,7 @@ def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
     if nodes is None or result is None or not result.candidates:
         return 0
     candidates = {candidate.node for candidate in result.candidates}
-    return sum(int(nodes.rows[row]) in candidates for row in group.rows[1:])
+    return sum(nodes.cluster_row(row) in candidates for row in group.rows[1:])
 
 
 def told(blocker: Blocker) -> tuple[Finding, ...]:

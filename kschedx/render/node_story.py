@@ -14,6 +14,7 @@ from kschedx.render.scores import signed
 from kschedx.render.tables import skipped_line
 from kschedx.render.units import count
 from kschedx.render.words import describe
+from kschedx.snapshot.rows import ClusterRow, TableRow
 
 
 def node_story(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[Text]:
@@ -31,20 +32,23 @@ def node_story(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: 
     return lines
 
 
-def _row_of(cycle: Cycle, node: int) -> int | None:
+def _row_of(cycle: Cycle, node: ClusterRow) -> TableRow | None:
     """The node's row in the nodes that PreFilter left in."""
-    rows = [] if cycle.nodes is None else cycle.nodes.rows.tolist()
-    return rows.index(node) if node in rows else None
+    return None if cycle.nodes is None else cycle.nodes.row_of(node)
 
 
 def _scored(cycle: Cycle, name: str) -> ScoredNode | None:
-    if cycle.scores is None or name not in cycle.scores.nodes.names:
-        return None
-    return scored(cycle.scores, cycle.scores.nodes.names.index(name))
+    row = None if cycle.scores is None else cycle.scores.nodes.row_named(name)
+    return None if cycle.scores is None or row is None else scored(cycle.scores, row)
 
 
 def _title(
-    diagnosis: Diagnosis, ranking: Ranking | None, name: str, row: int | None, scores: ScoredNode | None, width: int
+    diagnosis: Diagnosis,
+    ranking: Ranking | None,
+    name: str,
+    row: TableRow | None,
+    scores: ScoredNode | None,
+    width: int,
 ) -> list[Text]:
     key = diagnosis.cycle.pod.key
     if row is None:
@@ -69,7 +73,7 @@ def _not_evaluated(diagnosis: Diagnosis) -> str:
     return "PreFilter rejected the pod: no node was evaluated"
 
 
-def _verdicts(diagnosis: Diagnosis, row: int, width: int) -> list[Text]:
+def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
     cycle = diagnosis.cycle
     assert cycle.filter is not None
     detail = diagnosis.detail(row)

@@ -11,6 +11,7 @@ from kschedx.render.layout import BOLD, DIM, columns, cut, ended, paragraph, tex
 from kschedx.render.scores import initials, legend
 from kschedx.render.units import count
 from kschedx.render.words import describe
+from kschedx.snapshot.rows import TableRow
 
 PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
 LONGEST_NAME = 48
@@ -52,7 +53,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
     if cycle.scores is not None:
         scored = zip(cycle.scores.nodes.names, cycle.scores.totals.tolist(), strict=True)
         totals = {name: f"{total:,}" for name, total in scored}
-    position = {} if cycle.nodes is None else {name: row for row, name in enumerate(cycle.nodes.names)}
+    position = {} if cycle.nodes is None else dict(zip(cycle.nodes.names, cycle.nodes.each(), strict=True))
     names = cycle.all_nodes.names
     size = min(max((len(name) for name in names), default=4), LONGEST_NAME)
     room = max(width - size - 5, 30)
@@ -69,7 +70,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
     return columns(rows)
 
 
-def _blockers(diagnosis: Diagnosis, row: int) -> str:
+def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:
     blockers = diagnosis.detail(row).account.blockers
     first = blockers[0]
     headlines = [describe(finding).headline for finding in first.findings]

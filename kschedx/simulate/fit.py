@@ -18,6 +18,7 @@ from kschedx.simulate.nodes import another_like
 from kschedx.simulate.simulator import Options, Simulator
 from kschedx.simulate.usage import Usage
 from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, object]
@@ -131,7 +132,7 @@ def fit(
     )
 
 
-def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[int]:
+def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
     """The nodes of these pods, until one finds none."""
     run = simulator.run
     for number, row in enumerate(rows):

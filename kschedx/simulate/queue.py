@@ -20,13 +20,13 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import Candidate, PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.simulate.controllers import is_controlled
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows
 from kschedx.snapshot.snapshot import Missing
 
 MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this."""
 
-Pick = Callable[[IntArray], int]
+Pick = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
 Place = tuple[int, str, int]
 """A pod's place in the queue: the lowest comes first, and the last number is its row."""
@@ -44,11 +44,11 @@ class Step(Struct, frozen=True, kw_only=True):
     """None where kschedx cannot decide."""
     undecided: str = ""
     """What it would need to."""
-    node: int | None = None
+    node: ClusterRow | None = None
     """Where the pod went."""
-    nominated: int | None = None
+    nominated: ClusterRow | None = None
     """The node on which preemption made room."""
-    tied: tuple[int, ...] = ()
+    tied: tuple[ClusterRow, ...] = ()
     """The nodes among which kube-scheduler would pick one to preempt on."""
     victims: tuple[int, ...] = ()
 
@@ -171,7 +171,7 @@ class Queue:
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
         """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims
         that come back."""
-        node = self._pick(np.array(found.best, dtype=np.int64))
+        node = self._pick(cluster_rows(found.best))
         victims = _candidate(found, node).victims
         cluster = self._run.cluster
         number = len(self.steps)
@@ -199,5 +199,5 @@ class Queue:
         return replace(decision, best=best, post_filter=None)
 
 
-def _candidate(found: PostFilterResult, node: int) -> Candidate:
+def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
     return next(candidate for candidate in found.candidates if candidate.node == node)

@@ -14,6 +14,7 @@ from kschedx.simulate.drain import Drained, Evictor
 from kschedx.simulate.queue import Pick, Queue
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.edits import with_only_pods
+from kschedx.snapshot.rows import ClusterRow, ClusterRows
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -85,12 +86,12 @@ def pick_by_name(run: Run) -> Pick:
     """The first name in alphabetical order."""
     ranks: dict[tuple[str, ...], IntArray] = {}
 
-    def pick(rows: IntArray) -> int:
+    def pick(rows: ClusterRows) -> ClusterRow:
         names = run.cluster.node_names
         if names not in ranks:
             ranks.clear()
             ranks[names] = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
-        return int(rows[ranks[names][rows].argmin()])
+        return ClusterRow(int(rows[ranks[names][rows].argmin()]))
 
     return pick
 
@@ -98,4 +99,4 @@ def pick_by_name(run: Run) -> Pick:
 def pick_by_lot(seed: int) -> Pick:
     """As kube-scheduler does, but the same every time."""
     dice = random.Random(seed)
-    return lambda rows: int(rows[dice.randrange(len(rows))])
+    return lambda rows: ClusterRow(int(rows[dice.randrange(len(rows))]))

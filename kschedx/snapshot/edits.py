@@ -12,6 +12,7 @@ from kschedx.api.types import Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -55,7 +56,7 @@ def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
 def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
     """The cluster without some nodes, and without the pods that ran there."""
     cluster, pods = snapshot.cluster, snapshot.pods
-    kept = [row for row in range(len(cluster.nodes)) if row not in gone]
+    kept = [row for row in map(ClusterRow, range(len(cluster.nodes))) if row not in gone]
     names = {cluster.names[row] for row in gone}
     new_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int64)  # the last for pods that run nowhere
     new_row[kept] = np.arange(len(kept))

@@ -12,14 +12,15 @@ from kschedx.api.decode import decode
 from kschedx.api.types import ContainerImage
 from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.rows import ClusterRow, ClusterRows
 
 
 class ImageState(Struct, frozen=True, kw_only=True):
     """An image that some node holds."""
 
     size_bytes: int
-    nodes: IntArray
-    """(holder,) rows of the nodes that report it."""
+    nodes: ClusterRows
+    """(holder,) the nodes that report it."""
     sizes: IntArray
     """(holder,) the size that each of them reports."""
 
@@ -49,14 +50,16 @@ class NodeImages:
                     holders.append(self._count)
         self._count += 1
 
-    def of(self, nodes: Sequence[int]) -> NodeImages:
+    def of(self, nodes: Sequence[ClusterRow]) -> NodeImages:
         """The images of some nodes, in ascending order of their rows."""
         new_row = {old: new for new, old in enumerate(nodes)}
         kept = NodeImages()
         kept._count = len(nodes)
         for name, holders in self._holders.items():
             pairs = [
-                (new_row[row], size) for row, size in zip(holders, self._sizes[name], strict=True) if row in new_row
+                (new_row[row], size)
+                for row, size in zip(map(ClusterRow, holders), self._sizes[name], strict=True)
+                if row in new_row
             ]
             if pairs:
                 kept._holders[name] = array("q", (row for row, _ in pairs))
@@ -69,7 +72,8 @@ class NodeImages:
         if holders is None:
             return None
         sizes = np.array(self._sizes[name], dtype=np.int64)
-        return ImageState(size_bytes=int(sizes[0]), nodes=np.array(holders, dtype=np.int64), sizes=sizes)
+        nodes = ClusterRows(np.array(holders, dtype=np.int64))
+        return ImageState(size_bytes=int(sizes[0]), nodes=nodes, sizes=sizes)
 
 
 def _decoded(images: bytes) -> tuple[ContainerImage, ...]:

@@ -19,6 +19,7 @@ from kschedx.api.types import Node
 from kschedx.snapshot.columns import Column, IntArray, rows_by_group
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable, Tally
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -38,7 +39,7 @@ class Steps(Struct):
     grows."""
 
     pods: list[int] = field(default_factory=list)
-    nodes: list[int] = field(default_factory=list)
+    nodes: list[ClusterRow] = field(default_factory=list)
     signs: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -58,17 +59,17 @@ class _OnNodes(Struct):
 
     order: IntArray
     start: IntArray
-    touched: dict[int, IntArray] = field(default_factory=dict)
+    touched: dict[ClusterRow, IntArray] = field(default_factory=dict)
 
-    def on(self, node: int) -> IntArray:
+    def on(self, node: ClusterRow) -> IntArray:
         rows = self.touched.get(node)
         return self.order[self.start[node] : self.start[node + 1]] if rows is None else rows
 
-    def add(self, pod: int, node: int) -> None:
+    def add(self, pod: int, node: ClusterRow) -> None:
         rows = self.on(node)
         self.touched[node] = np.insert(rows, int(np.searchsorted(rows, pod)), pod)
 
-    def remove(self, pod: int, node: int) -> None:
+    def remove(self, pod: int, node: ClusterRow) -> None:
         rows = self.on(node)
         self.touched[node] = rows[rows != pod]
 
@@ -115,7 +116,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         shared = self.started
         self.derived.update({key: value.copy() for key, value in self.derived.items() if value is shared})
 
-    def on_node(self, node: int) -> IntArray:
+    def on_node(self, node: ClusterRow) -> IntArray:
         return self.on_nodes.on(node)
 
     @property
@@ -173,8 +174,7 @@ class Move(Struct, frozen=True):
     kind: Kind
     pod: int
     """Row of the PodTable."""
-    node: int
-    """Row of the node."""
+    node: ClusterRow
     node_name_code: int
     """The code of the pod's node name before."""
     nominated: str
@@ -193,7 +193,7 @@ class _Nodes(Struct, frozen=True):
 class _Replaced(Struct, frozen=True):
     """A node as it was before it changed."""
 
-    row: int
+    row: ClusterRow
     node: Node
 
 
@@ -226,7 +226,7 @@ class MovingCluster:
 
     # --- moves
 
-    def place(self, pod: int, node: int) -> None:
+    def place(self, pod: int, node: ClusterRow) -> None:
         """A pod that runs nowhere runs on a node from now on; a nomination that it had is over."""
         self._remember(Kind.PLACE, pod, node)
         self.pods.node_names.codes[pod] = self._code_of_name[self.node_names[node]]
@@ -236,31 +236,31 @@ class MovingCluster:
     def remove(self, pod: int, *, waits: bool = False) -> None:
         """A pod that runs is gone from its node. `waits`: its controller makes another one like it, which goes by the
         same name here, has not started, and waits for a node."""
-        node = int(self.pods.node[pod])
+        node = ClusterRow(int(self.pods.node[pod]))
         self._remember(Kind.REMOVE, pod, node)
         if waits:
             self.pods.node_names.codes[pod] = self._code_of_name[""]
             self._set_started(pod, None, LATEST)
         self._moved(pod, node, Kind.REMOVE)
 
-    def nominate(self, pod: int, node: int | None) -> None:
+    def nominate(self, pod: int, node: ClusterRow | None) -> None:
         """A pod without a node is nominated for one, or for none any more."""
         self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))
         self._set_nominated(pod, "" if node is None else self.node_names[node])
 
-    def add_node(self, node: Node) -> int:
+    def add_node(self, node: Node) -> ClusterRow:
         """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
         cluster = self.snapshot.cluster.with_added(node).moving()
         self._learn_name(node.metadata.name)
         self._set_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
-        return len(cluster.nodes) - 1
+        return ClusterRow(len(cluster.nodes) - 1)
 
-    def replace_node(self, row: int, node: Node) -> None:
+    def replace_node(self, row: ClusterRow, node: Node) -> None:
         """A node is cordoned, labelled, resized; its name stays."""
         self._undo.append(_Replaced(row, self.snapshot.cluster.nodes[row]))
         self._put(row, node)
 
-    def _put(self, row: int, node: Node) -> None:
+    def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
             for table in self._tables():
@@ -314,7 +314,7 @@ class MovingCluster:
             self._set_started(move.pod, move.start_time, move.started)
             self._moved(move.pod, move.node, Kind(-move.kind))
 
-    def _remember(self, kind: Kind, pod: int, node: int) -> None:
+    def _remember(self, kind: Kind, pod: int, node: ClusterRow) -> None:
         pods = self.pods
         code, nominated = int(pods.node_names.codes[pod]), pods.nominated_node_names[pod]
         self._undo.append(Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
@@ -336,7 +336,7 @@ class MovingCluster:
         else:
             self.pods.nominations.pop(pod, None)
 
-    def _moved(self, pod: int, node: int, kind: Kind) -> None:
+    def _moved(self, pod: int, node: ClusterRow, kind: Kind) -> None:
         pods = self.pods
         if kind is Kind.PLACE:
             pods.node[pod] = node

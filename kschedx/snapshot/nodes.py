@@ -7,7 +7,7 @@ stands in a world of its own, so one evaluation answers "what if" for all nodes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,13 +20,23 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.pods import PodTable, RequestTable
 from kschedx.snapshot.resources import ResourceNames
+from kschedx.snapshot.rows import (
+    ClusterRow,
+    ClusterRows,
+    TableRow,
+    TableRows,
+    cluster_rows,
+    each_cluster_row,
+    each_row,
+    rows_where,
+)
 
 
 class PodRows(Struct, frozen=True, kw_only=True):
-    """Pods placed on nodes: `pods[i]` is a row of the PodTable, `nodes[i]` a row of the whole cluster's nodes."""
+    """Pods placed on nodes: `pods[i]` is a row of the PodTable, `nodes[i]` that of its node."""
 
     pods: IntArray
-    nodes: IntArray
+    nodes: ClusterRows
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -49,7 +59,7 @@ class ClusterNodes:
         self.nodes = nodes
         self.images = images
         self.names: tuple[str, ...] = tuple(node.metadata.name for node in nodes)
-        self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names[:count])}
+        self.index: Mapping[str, ClusterRow] = {name: ClusterRow(i) for i, name in enumerate(self.names[:count])}
         self.taints: Column[tuple[Taint, ...]] = Column.of(node.spec.taints for node in nodes)
         self.unschedulable: BoolArray = np.array([node.spec.unschedulable for node in nodes], dtype=np.bool_)
         self.declared_features: Column[tuple[str, ...]] = Column.of(node.status.declared_features for node in nodes)
@@ -65,9 +75,9 @@ class ClusterNodes:
         self.allowed_pods: IntArray = np.array([pods for _, pods in offers], dtype=np.int64)
         self._labels: dict[str, Column[str | None]] = {}
 
-    def with_nodes(self, changed: Mapping[int, Node]) -> ClusterNodes:
+    def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> ClusterNodes:
         """The same nodes with some objects replaced, by row."""
-        nodes = [changed.get(row, node) for row, node in enumerate(self.nodes)]
+        nodes = [changed.get(ClusterRow(row), node) for row, node in enumerate(self.nodes)]
         return ClusterNodes(nodes, self.images, frozenset(self.resources.names))
 
     def with_added(self, node: Node) -> ClusterNodes:
@@ -78,7 +88,7 @@ class ClusterNodes:
         both = ClusterNodes.__new__(ClusterNodes)
         both.nodes, both.images, both.resources = [*self.nodes, node], self.images, self.resources
         both.names = (*self.names, *made.names)
-        both.index = {**self.index, node.metadata.name: len(self.nodes)}
+        both.index = {**self.index, node.metadata.name: ClusterRow(len(self.nodes))}
         both.taints = self.taints.with_row(node.spec.taints)
         both.unschedulable = np.concatenate([self.unschedulable, made.unschedulable])
         both.declared_features = self.declared_features.with_row(node.status.declared_features)
@@ -108,7 +118,7 @@ class ClusterNodes:
         own._labels = {key: column.copy() for key, column in self._labels.items()}
         return own
 
-    def put(self, row: int, node: Node) -> bool:
+    def put(self, row: ClusterRow, node: Node) -> bool:
         """Replace a node, whose name stays, in place; False, and nothing is done, where it offers other resources than
         any node so far."""
         made = ClusterNodes([node], self.images, frozenset(self.resources.names))
@@ -145,8 +155,8 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     pods: PodTable
     requests: RequestTable
     options: RequestOptions
-    rows: IntArray
-    """(node,) rows of the whole cluster's nodes that this table holds."""
+    rows: ClusterRows
+    """(node,) the nodes that this table holds."""
     requested: IntArray
     """(node, resource) sum of what the pods ask for."""
     nonzero_requested: IntArray
@@ -173,7 +183,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             pods=pods,
             requests=requests,
             options=options,
-            rows=np.arange(count, dtype=np.int64),
+            rows=ClusterRows(np.arange(count, dtype=np.int64)),
             requested=requested,
             nonzero_requested=nonzero,
             pod_count=np.bincount(place, minlength=count).astype(np.int64),
@@ -190,17 +200,28 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.cluster.names[row] for row in self.rows)
+        return tuple(self.cluster.names[row] for row in each_cluster_row(self.rows))
 
     @property
     def resources(self) -> ResourceNames:
         return self.cluster.resources
 
-    def node(self, index: int) -> Node:
-        return self.cluster.nodes[int(self.rows[index])]
+    def cluster_row(self, row: TableRow) -> ClusterRow:
+        return ClusterRow(int(self.rows[row]))
 
-    def name(self, index: int) -> str:
-        return self.cluster.names[int(self.rows[index])]
+    def row_of(self, node: ClusterRow) -> TableRow | None:
+        """A node's row in this table, None where it is not in it."""
+        return next(each_row(rows_where(self.rows == node)), None)
+
+    def row_named(self, name: str) -> TableRow | None:
+        """The row of the node of this name, None where it is not in this table."""
+        return next((row for row in self.each() if self.name(row) == name), None)
+
+    def node(self, row: TableRow) -> Node:
+        return self.cluster.nodes[self.cluster_row(row)]
+
+    def name(self, row: TableRow) -> str:
+        return self.cluster.names[self.cluster_row(row)]
 
     @cached_property
     def allocatable(self) -> IntArray:
@@ -233,22 +254,22 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         return self.cluster.label(key).take(self.rows)
 
     @cached_property
-    def home_rows(self) -> IntArray:
+    def home_rows(self) -> ClusterRows:
         """(node,) the rows that the nodes have in the cluster: others than `rows` for those that stand for a node."""
         if not len(self.rows) or int(self.rows.max()) < self.cluster.count:
             return self.rows
-        return np.array([self.cluster.index[name] for name in self.names], dtype=np.int64)
+        return cluster_rows([self.cluster.index[name] for name in self.names])
 
     # --- the pods on them
 
-    def pods_on(self, index: int) -> IntArray:
+    def pods_on(self, row: TableRow) -> IntArray:
         """Rows of the pods on a node of this table, its own additions and removals included."""
-        row = int(self.rows[index])
-        pods = self.pods.on_node(row)
+        node = self.cluster_row(row)
+        pods = self.pods.on_node(node)
         if self.gone is not None:
             pods = pods[~self.gone[pods]]
         if self.added is not None:
-            pods = np.concatenate([pods, self.added.pods[self.added.nodes == row]])
+            pods = np.concatenate([pods, self.added.pods[self.added.nodes == node]])
         return pods
 
     def count_where(self, mask: BoolArray) -> IntArray:
@@ -263,25 +284,37 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
 
     # --- parts and what-ifs
 
-    def take(self, indices: IntArray) -> NodeTable:
-        """The table of some of this table's nodes; `indices` count from this table's first row."""
+    def each(self) -> Iterator[TableRow]:
+        """Every row of this table."""
+        return map(TableRow, range(len(self.rows)))
+
+    def names_where(self, mask: BoolArray) -> tuple[str, ...]:
+        """The names of the nodes for which `mask` (node,) holds."""
+        return tuple(map(self.name, each_row(rows_where(mask))))
+
+    def at(self, nodes: ClusterRows) -> NodeTable:
+        """The table of these nodes, in this order, of a table of the whole cluster."""
+        assert len(self.rows) == len(self.cluster.nodes), "only in a table of the whole cluster rows are the cluster's"
+        return self.take(TableRows(nodes))
+
+    def take(self, rows: TableRows) -> NodeTable:
+        """The table of some of this table's nodes."""
         return replace(
             self,
-            rows=self.rows[indices],
-            requested=self.requested[indices],
-            nonzero_requested=self.nonzero_requested[indices],
-            pod_count=self.pod_count[indices],
+            rows=ClusterRows(self.rows[rows]),
+            requested=self.requested[rows],
+            nonzero_requested=self.nonzero_requested[rows],
+            pod_count=self.pod_count[rows],
         )
 
     def only(self, names: Iterable[str]) -> NodeTable:
         """The nodes of these names, of a table of the whole cluster; names without a node are ignored."""
-        rows = sorted(row for name in names if (row := self.cluster.index.get(name)) is not None)
-        return self.take(np.array(rows, dtype=np.int64))
+        return self.at(cluster_rows(sorted(row for name in names if (row := self.cluster.index.get(name)) is not None)))
 
     def without(self, pods: PodTable, gone: IntArray) -> NodeTable:
         """The same nodes after pods have been deleted, which every node sees; `pods` is the table without them."""
         running = gone[self.pods.node[gone] >= 0]
-        change = PodRows(pods=running, nodes=self.pods.node[running])
+        change = PodRows(pods=running, nodes=ClusterRows(self.pods.node[running]))
         return replace(self._counted(change, -1), pods=pods)
 
     @property
@@ -290,7 +323,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         if self.gone is None:
             return None
         pods = np.flatnonzero(self.gone)
-        return PodRows(pods=pods, nodes=self.pods.node[pods])
+        return PodRows(pods=pods, nodes=ClusterRows(self.pods.node[pods]))
 
     def remove_pods(self, change: PodRows) -> NodeTable:
         """The same nodes without these pods, which run on them or were added; each node forgets only its own."""
@@ -334,7 +367,7 @@ def _pairs(change: PodRows) -> IntArray:
 
 
 def _where(change: PodRows, mask: BoolArray) -> PodRows:
-    return PodRows(pods=change.pods[mask], nodes=change.nodes[mask])
+    return PodRows(pods=change.pods[mask], nodes=ClusterRows(change.nodes[mask]))
 
 
 def _join(first: PodRows | None, second: PodRows) -> PodRows | None:
@@ -342,4 +375,5 @@ def _join(first: PodRows | None, second: PodRows) -> PodRows | None:
         return first
     if first is None:
         return second
-    return PodRows(pods=np.concatenate([first.pods, second.pods]), nodes=np.concatenate([first.nodes, second.nodes]))
+    nodes = ClusterRows(np.concatenate([first.nodes, second.nodes]))
+    return PodRows(pods=np.concatenate([first.pods, second.pods]), nodes=nodes)

@@ -17,6 +17,7 @@ from kschedx.api.types import ContainerPort, ObjectMeta, OwnerReference, Pod, Po
 from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, rows_by_group
 from kschedx.snapshot.resources import ResourceNames
+from kschedx.snapshot.rows import ClusterRow, ClusterRows
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -184,7 +185,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def _by_node(self) -> tuple[IntArray, IntArray]:
         return self.grouped or rows_by_group(self.node, self.node_count)
 
-    def on_node(self, node: int) -> IntArray:
+    def on_node(self, node: ClusterRow) -> IntArray:
         """Rows of the pods that run on a node, in load order."""
         order, start = self._by_node
         rows = order[start[node] : start[node + 1]]
@@ -206,7 +207,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         finished = self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return finished & np.array([not stamp for stamp in self.creation_timestamps], dtype=np.bool_)
 
-    def with_finished(self, nodes: Mapping[str, int]) -> PodTable:
+    def with_finished(self, nodes: Mapping[str, ClusterRow]) -> PodTable:
         """The table in which `finished_unstored` pods count on their nodes; `nodes` is name to row."""
         node = np.where(self.finished_unstored, self.node_names.map(lambda name: nodes.get(name, -1)), self.node)
         return replace(self, node=node, grouped=None, counts_finished=True)
@@ -260,7 +261,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         specs = Column(codes, [*self.specs.values, replace(spec, node_name="")])
         return replace(self, specs=specs, derived={}, _requests={})
 
-    def with_copies(self, rows: IntArray, nodes: IntArray, node_count: int) -> PodTable:
+    def with_copies(self, rows: IntArray, nodes: ClusterRows, node_count: int) -> PodTable:
         """The table with copies of some pods in rows of their own at the end, which run on `nodes`."""
 
         def grown(column: Column[T]) -> Column[T]:

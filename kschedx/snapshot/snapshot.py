@@ -34,6 +34,7 @@ from kschedx.snapshot.events import FailedScheduling, ScaleUpEvent
 from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
 R = TypeVar("R", bound=Struct)
@@ -204,7 +205,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         tables = {options: table.without(pods, gone) for options, table in self._tables.items()}
         return replace(self, pods=pods, _tables=tables)
 
-    def with_nodes(self, changed: Mapping[int, Node]) -> Snapshot:
+    def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> Snapshot:
         """The cluster with some nodes' objects replaced, by row; names stay."""
         return replace(self, cluster=self.cluster.with_nodes(changed), _tables={})
 

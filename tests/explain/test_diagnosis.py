@@ -14,6 +14,7 @@ from kschedx.explain.holders import Answer, eviction, holders
 from kschedx.explain.label_hints import label_hint
 from kschedx.explain.ranking import deciding_rule, ranking
 from kschedx.framework.cycle import Cycle
+from kschedx.snapshot.rows import TableRow
 from tests.builders import Manifest, evaluate, node, pod
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
@@ -62,7 +63,7 @@ def test_nodes_with_the_same_blockers_are_one_group_and_the_nearest_comes_first(
 
 def test_the_verdict_is_the_first_plugin_and_all_others_are_kept() -> None:
     cycle = cycle_of(node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"}), asking("4"))
-    blockers = account(cycle, 0).blockers
+    blockers = account(cycle, TableRow(0)).blockers
     assert [(one.plugin, one.is_verdict) for one in blockers] == [
         ("TaintToleration", True),
         ("NodeResourcesFit", False),
@@ -127,7 +128,7 @@ def test_holders_are_the_largest_first() -> None:
         pod("c", on="n"),
         asking("4"),
     )
-    held = holders(cycle, 0, "cpu")
+    held = holders(cycle, TableRow(0), "cpu")
     assert [(one.pod, one.amount, one.priority) for one in held.pods] == [
         ("default/b", 2000, 7),
         ("default/a", 1000, 0),
@@ -157,7 +158,7 @@ def test_holders_are_the_largest_first() -> None:
 )
 def test_eviction(objects: list[Manifest], new: Manifest, answer: Answer) -> None:
     cycle = cycle_of(node("n", allocatable=SMALL), *objects, new)
-    assert eviction(cycle, account(cycle, 0)).answer is answer
+    assert eviction(cycle, account(cycle, TableRow(0))).answer is answer
 
 
 def test_who_would_make_room_by_leaving() -> None:
@@ -168,7 +169,7 @@ def test_who_would_make_room_by_leaving() -> None:
         running("c", "n", "1"),
         asking("1500m"),
     )
-    enough = eviction(cycle, account(cycle, 0)).enough
+    enough = eviction(cycle, account(cycle, TableRow(0))).enough
     assert [one.pod for one in enough] == ["default/c", "default/b"]
 
 

@@ -13,6 +13,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.nodes import PodRows
+from kschedx.snapshot.rows import ClusterRow, cluster_rows, each_cluster_row
 from tests.builders import framework
 from tests.laws.clusters import TARGET, Cluster, clusters, place_of, ports_of
 
@@ -45,7 +46,7 @@ def test_a_finding_exists_exactly_where_a_node_is_rejected(cluster: Cluster) -> 
         )
     )
     for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
-        for row in range(len(runner.nodes)):
+        for row in runner.nodes.each():
             status = verdicts.status(row, plugin)
             rejects = status.code is not Code.SUCCESS
             assert (rejects, rejects) == (bool(status.reasons), bool(status.findings))
@@ -56,7 +57,7 @@ def test_the_verdict_is_the_first_rejection(cluster: Cluster) -> None:
     runner, pod, state, goes_on = prepared(cluster)
     if goes_on:
         outcome = runner.run_filters(state, pod, runner.nodes)
-        for row in range(len(runner.nodes)):
+        for row in runner.nodes.each():
             rejecting = [index for index, verdicts in enumerate(outcome.verdicts) if verdicts.rejected[row]]
             assert int(outcome.plugin[row]) == (rejecting[0] if rejecting else -1)
             assert bool(outcome.passed[row]) == (not rejecting)
@@ -66,9 +67,9 @@ def test_the_verdict_is_the_first_rejection(cluster: Cluster) -> None:
 def test_a_part_of_the_nodes_is_filtered_as_in_the_whole(cluster: Cluster, data: st.DataObject) -> None:
     runner, pod, state, goes_on = prepared(cluster)
     if goes_on:
-        part = data.draw(st.lists(st.sampled_from(range(len(runner.nodes))), unique=True))
+        part = data.draw(st.lists(st.sampled_from(list(each_cluster_row(runner.nodes.rows))), unique=True))
         whole = facts(runner.run_filters(state, pod, runner.nodes))
-        of_part = facts(runner.run_filters(state, pod, runner.nodes.take(np.array(part, dtype=np.int64))))
+        of_part = facts(runner.run_filters(state, pod, runner.nodes.at(cluster_rows(part))))
         assert of_part == {plugin: [rows[row] for row in part] for plugin, rows in whole.items()}
 
 
@@ -90,12 +91,12 @@ def test_a_change_and_its_reverse_change_nothing(removed_first: bool, cluster: C
         return
     pods = runner.snapshot.pods
     rows = data.draw(st.lists(st.sampled_from(range(len(cluster.pods))), unique=True))
-    places = [int(pods.node[row]) for row in rows]
+    places = [ClusterRow(int(pods.node[row])) for row in rows]
     if not removed_first:
-        chosen = [(row, data.draw(st.sampled_from(range(len(runner.nodes))))) for row in rows]
+        chosen = [(row, data.draw(st.sampled_from(list(each_cluster_row(runner.nodes.rows))))) for row in rows]
         moved = [(row, place) for row, place in chosen if could_join(cluster, row, f"node-{place}")]
         rows, places = [row for row, _ in moved], [place for _, place in moved]
-    change = PodRows(pods=np.array(rows, dtype=np.int64), nodes=np.array(places, dtype=np.int64))
+    change = PodRows(pods=np.array(rows, dtype=np.int64), nodes=cluster_rows(places))
     before = facts(runner.run_filters(state, pod, runner.nodes))
     clone = state.clone()
     steps = (runner.remove_pods, runner.add_pods) if removed_first else (runner.add_pods, runner.remove_pods)
@@ -112,8 +113,8 @@ def test_removing_a_pod_is_a_cluster_without_it(cluster: Cluster) -> None:
     runner, pod, state, goes_on = prepared(cluster)
     if not goes_on or not cluster.pods:
         return
-    row, node = 0, int(runner.snapshot.pods.node[0])
-    change = PodRows(pods=np.array([row]), nodes=np.array([node]))
+    row, node = 0, ClusterRow(int(runner.snapshot.pods.node[0]))
+    change = PodRows(pods=np.array([row]), nodes=cluster_rows([node]))
     clone = state.clone()
     nodes = runner.remove_pods(clone, pod, runner.nodes, change)
     without, same, fresh, also = prepared(Cluster(cluster.nodes, cluster.pods[1:], cluster.target))

@@ -19,6 +19,7 @@ from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate.nodes import cordoned
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 RECORDED = Path(__file__).parent.parent / "conformance"
@@ -74,7 +75,7 @@ def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
             if pods.node[row] >= 0:
                 run.cluster.remove(row, waits=True)
             else:
-                run.cluster.place(row, dice.randrange(nodes))
+                run.cluster.place(row, ClusterRow(dice.randrange(nodes)))
             for other in asked:
                 if pods.node[other] < 0:
                     assert told(run.decide(other)) == told(anew(run, other)), (case["name"], pods.key(other))
@@ -98,8 +99,9 @@ def test_a_node_more_and_back_again(family: str) -> None:
             metadata = replace(template.metadata, name=f"more-{template.name}")
             added = cluster.add_node(replace(template, metadata=metadata))
             assert told(run.decide(row)) == told(anew(run, row)), case["name"]
-            fits = run.filter(row, np.array([added])).outcome.passed
-            if fits.any() and cluster.pods.node[row] < 0:
+            now = run.cycle(row)
+            fits = now.nodes is not None and now.filter is not None and now.nodes.names_where(now.filter.passed)
+            if fits and metadata.name in fits and cluster.pods.node[row] < 0:
                 cluster.place(row, added)
         cluster.revert(mark)
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
@@ -117,7 +119,7 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
         for number, node in enumerate(snapshot.cluster.nodes[:3]):
             unlabelled = replace(node.metadata, labels={"kubernetes.io/hostname": "else", "disk": "tape"})
             for changed in (cordoned(node, unschedulable=True), replace(node, metadata=unlabelled)):
-                cluster.replace_node(number, changed)
+                cluster.replace_node(ClusterRow(number), changed)
                 assert told(run.decide(row)) == told(anew(run, row)), case["name"]
         cluster.revert(0)
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]

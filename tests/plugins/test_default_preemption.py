@@ -22,6 +22,7 @@ from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.plugins.default_preemption import DefaultPreemption
 from kschedx.releases import resolve
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows, each_cluster_row
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, framework, node, pod
 
@@ -223,7 +224,7 @@ def test_every_node_says_why_it_is_no_candidate() -> None:
     )
     dry_run = post_filter(cycle).dry_run
     assert dry_run is not None
-    told = {name: dry_run.status(row).message for row, name in enumerate(cycle.snapshot.cluster.names)}
+    told = {name: dry_run.status(TableRow(row)).message for row, name in enumerate(cycle.snapshot.cluster.names)}
     assert told == {
         "cordoned": HELPLESS,
         "tiny": HELPLESS,
@@ -231,7 +232,7 @@ def test_every_node_says_why_it_is_no_candidate() -> None:
         "mixed": "Insufficient cpu",
         "candidate": "",
     }
-    assert [finding.reason for finding in dry_run.status(3).findings] == ["insufficient-resource"]
+    assert [finding.reason for finding in dry_run.status(TableRow(3)).findings] == ["insufficient-resource"]
     assert victims(cycle) == {"candidate": ["victim"]}
     assert cycle.message.endswith("1 node(s) were unschedulable, 4 Insufficient cpu.")  # nothing about preemption
 
@@ -426,8 +427,8 @@ def test_fewer_victims_win_over_an_equal_sum() -> None:
     low = -(2**31)
     pods = Snapshot.from_objects([running("x", "a", priority=low + 1), running("y", "a", priority=low)]).pods
     # the lowest priority adds nothing to the sum: only with it do different numbers of victims sum up to the same
-    one = Candidate(node=0, victims=(0,), pdb_violations=0)
-    two = Candidate(node=1, victims=(0, 1), pdb_violations=0)
+    one = Candidate(node=ClusterRow(0), victims=(0,), pdb_violations=0)
+    two = Candidate(node=ClusterRow(1), victims=(0, 1), pdb_violations=0)
     assert best_candidates([two, one], pods) == (one,)
 
 
@@ -560,14 +561,14 @@ def test_all_nodes_at_once_say_what_each_says_alone(
     found = {candidate.node: candidate for candidate in cycle.post_filter.candidates}
     assert cycle.nodes is not None
     assert cycle.filter is not None
-    for row in range(3):
+    for row in each_cluster_row(cycle.all_nodes.rows):
         expected = None
         if cycle.filter.codes[row] == Code.UNSCHEDULABLE:
             expected = _alone(cycle, row, allowed)
         assert found.get(row) == expected
 
 
-def _alone(cycle: Cycle, row: int, allowed: int) -> Candidate | None:
+def _alone(cycle: Cycle, row: ClusterRow, allowed: int) -> Candidate | None:
     """The candidate that a node is, by the rule as a person would follow it."""
     table = cycle.snapshot.pods
 
@@ -588,10 +589,10 @@ def _alone(cycle: Cycle, row: int, allowed: int) -> Candidate | None:
     )
 
 
-def _status_without(snapshot: Snapshot, cycle: Cycle, row: int, gone: set[int]) -> Status:
+def _status_without(snapshot: Snapshot, cycle: Cycle, row: ClusterRow, gone: set[int]) -> Status:
     release = resolve()
     config = load_profiles(None, release)
     alone = Framework(cycle.profile, config, snapshot.without_pods(gone) if gone else snapshot, release)
     state = CycleState()
     alone.run_pre_filter(state, cycle.pod)
-    return alone.passes_filters(state, cycle.pod, alone.nodes.take(np.array([row]))).status(0)
+    return alone.passes_filters(state, cycle.pod, alone.nodes.at(cluster_rows([row]))).status(TableRow(0))

@@ -14,6 +14,7 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.snapshot.rows import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
 from tests.device_builders import (
@@ -39,13 +40,13 @@ def told(cycle: Cycle, name: str = "a") -> str:
     assert cycle.nodes is not None
     row = cycle.nodes.cluster.index[name]
     verdicts = cycle.filter.verdicts[cycle.filter.plugins.index("DynamicResources")]
-    return verdicts.status(row).message
+    return verdicts.status(TableRow(row)).message
 
 
 def found(cycle: Cycle) -> tuple[Finding, ...]:
     """Why DynamicResources rejects the first node."""
     assert cycle.filter is not None
-    return cycle.filter.verdicts[cycle.filter.plugins.index("DynamicResources")].explain(0)
+    return cycle.filter.verdicts[cycle.filter.plugins.index("DynamicResources")].explain(TableRow(0))
 
 
 def on_one_node(objects: list[Manifest], **gates: bool) -> str:

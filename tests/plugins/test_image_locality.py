@@ -79,7 +79,7 @@ def test_image_volumes_count_and_do_not_raise_the_bound() -> None:
 def test_spread_is_that_of_the_whole_cluster() -> None:
     objects = [holding(f"n{i}", reported({"web:1": 800} if i < 2 else {})) for i in range(4)]
     work = framework([*objects, pod("new", containers=[{"name": "main", "image": "web:1"}])], only("ImageLocality"))
-    feasible = work.nodes.take(work.nodes.rows[1:3])
+    feasible = work.nodes.only([work.nodes.names[1], work.nodes.names[2]])
     scores = work.plugins("score", ImageLocality)[0].score(CycleState(), work.snapshot.pods[0], feasible)
     assert scores.tolist() == [scaled(400), 0]
 

@@ -19,6 +19,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.plugins.inter_pod_affinity import InterPodAffinity
 from kschedx.plugins.inter_pod_affinity.filtering import FILTER
 from kschedx.snapshot.nodes import PodRows
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
@@ -73,7 +74,7 @@ def reasons(cycle: Cycle) -> dict[str, str]:
     """Node to the reason why it was rejected."""
     assert cycle.nodes is not None
     assert cycle.filter is not None
-    return {name: cycle.filter.status(row).message for row, name in enumerate(cycle.nodes.names)}
+    return {name: cycle.filter.status(TableRow(row)).message for row, name in enumerate(cycle.nodes.names)}
 
 
 def raw_scores(cycle: Cycle) -> dict[str, int] | None:
@@ -390,7 +391,7 @@ CONFLICTS = (PodAffinityUnsatisfied, PodAntiAffinityConflict, ExistingAntiAffini
 def findings(cycle: Cycle, name: str) -> tuple[object, ...]:
     assert cycle.nodes is not None
     assert cycle.filter is not None
-    return cycle.filter.status(cycle.nodes.names.index(name)).findings
+    return cycle.filter.status(TableRow(cycle.nodes.names.index(name))).findings
 
 
 def test_affinity_that_nobody_meets_names_who_would_do_and_where() -> None:
@@ -604,7 +605,7 @@ def test_columns_say_what_the_rules_say_node_by_node(objects: list[Manifest]) ->
     verdicts = Verdicts.success(len(fw.nodes)) if skipped else plugin.filter(state, new, fw.nodes)
     assert told(verdicts) == expected
     for row in range(len(verdicts)):
-        assert bool(verdicts.status(row).findings) == (expected[row] != OK)
+        assert bool(verdicts.status(TableRow(row)).findings) == (expected[row] != OK)
 
     scored = plugin.pre_score(state, new, fw.nodes).is_success
     assert (plugin.score(state, new, fw.nodes).tolist() if scored else None) == reference.scores(3)
@@ -620,14 +621,14 @@ def test_every_node_stands_in_its_own_world(objects: list[Manifest], data: st.Da
     before = state[FILTER]
     gone = data.draw(st.lists(st.sampled_from(running), unique=True))
     rows = np.array(gone, dtype=np.int64)
-    change = PodRows(pods=rows, nodes=fw.snapshot.pods.node[rows])
+    change = PodRows(pods=rows, nodes=ClusterRows(fw.snapshot.pods.node[rows]))
 
     plugin.remove_pods(state, new, fw.nodes, change)
     verdicts = plugin.filter(state, new, fw.nodes.remove_pods(change))
     for place, said in enumerate(told(verdicts)):
         here = frozenset(row for row in gone if fw.snapshot.pods.node[row] == place)
         assert said == Reference(fw, without=here).reason(place)
-        found = verdicts.status(place).findings
+        found = verdicts.status(TableRow(place)).findings
         assert bool(found) == (said != OK)
         named = {key for one in found if isinstance(one, CONFLICTS) for key in one.pods}
         assert not named & {fw.snapshot.pods.key(row) for row in here}
@@ -647,10 +648,10 @@ def test_a_pod_that_is_added_is_seen_by_its_own_node_alone() -> None:
     fw, plugin, state, new, _ = prepared(
         [*places(), waiting, pod("new", namespace="red", affinity=rules(apart=[term(ZONE, namespaces=["default"])]))]
     )
-    change = PodRows(pods=np.array([fw.snapshot.pods.rows["default/web"]]), nodes=np.array([0]))
+    change = PodRows(pods=np.array([fw.snapshot.pods.rows["default/web"]]), nodes=cluster_rows([ClusterRow(0)]))
     plugin.add_pods(state, new, fw.nodes, change)
     verdicts = plugin.filter(state, new, fw.nodes.add_pods(change))
     assert told(verdicts) == [ANTI_AFFINITY, OK, OK, OK]
-    (finding,) = verdicts.explain(0)
+    (finding,) = verdicts.explain(TableRow(0))
     assert isinstance(finding, PodAntiAffinityConflict)
     assert finding.pods == ("default/web",)

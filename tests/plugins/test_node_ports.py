@@ -15,6 +15,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.plugins.node_ports import NodePorts
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRows, TableRow
 from tests.builders import Manifest, framework, node, only, pod
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -42,7 +43,7 @@ def start(objects: Sequence[Manifest]) -> tuple[Framework, NodePorts, CycleState
 
 def statuses(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None) -> list[Status]:
     verdicts = plugin.filter(state, work.snapshot.pods[0], work.nodes if nodes is None else nodes)
-    return [verdicts.status(row) for row in range(len(verdicts))]
+    return [verdicts.status(TableRow(row)) for row in range(len(verdicts))]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_pods_elsewhere_and_finished_ones_hold_nothing() -> None:
 def change(*pairs: tuple[int, int]) -> PodRows:
     """Pods on nodes, by row."""
     pods, nodes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return PodRows(pods=pods, nodes=nodes)
+    return PodRows(pods=pods, nodes=ClusterRows(nodes))
 
 
 def test_of_two_pods_with_one_port_the_first_to_leave_frees_it() -> None:

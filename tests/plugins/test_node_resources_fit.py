@@ -21,6 +21,7 @@ from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.plugins.shape_score import shape_score
 from kschedx.releases import resolve
 from kschedx.snapshot.nodes import PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, framework, node, only, pod
 
@@ -44,7 +45,7 @@ def statuses(work: Framework, key: str = "default/new") -> list[Status]:
     incoming = pods[pods.rows[key]]
     fit.pre_filter(state, incoming, work.nodes)
     verdicts = fit.filter(state, incoming, work.nodes)
-    return [verdicts.status(row) for row in range(len(verdicts))]
+    return [verdicts.status(TableRow(row)) for row in range(len(verdicts))]
 
 
 def fit(
@@ -176,7 +177,7 @@ def test_sidecars_are_refused_where_they_are_turned_off(version: str, point: str
     work = Framework(config.profiles[0], config, snapshot, release)
     incoming, state = work.snapshot.pods[0], CycleState()
     first = plugin(work).pre_filter(state, incoming, work.nodes).status
-    status = first if point == "preFilter" else plugin(work).filter(state, incoming, work.nodes).status(0)
+    status = first if point == "preFilter" else plugin(work).filter(state, incoming, work.nodes).status(TableRow(0))
     assert first.is_success is (point == "filter")
     assert status.code is UNRESOLVABLE
     assert status.findings == (PluginMessage(text=status.message),)
@@ -187,7 +188,7 @@ def test_pods_that_leave_make_room_and_their_return_takes_it() -> None:
     objects = [node("n", allocatable=ROOM), asking("old", {"cpu": "3"}, on="n"), asking("new", {"cpu": "2"})]
     work = framework(objects, only("NodeResourcesFit"))
     incoming, state, one = work.snapshot.pods[1], CycleState(), plugin(work)
-    change = PodRows(pods=np.array([0]), nodes=np.array([0]))
+    change = PodRows(pods=np.array([0]), nodes=cluster_rows([ClusterRow(0)]))
     one.pre_filter(state, incoming, work.nodes)
     without = work.remove_pods(state, incoming, work.nodes, change)
     again = work.add_pods(state, incoming, without, change)

@@ -12,6 +12,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.plugins.node_volume_limits import NodeVolumeLimits
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 from tests.storage_builders import DRIVER, attachment, claim, csi_driver, csi_node, storage_class, using, volume
 
@@ -35,7 +36,7 @@ def on_node(*objects: Manifest, limit: int | None = 2, gates: dict[str, bool] | 
     cluster = [*objects, node("n"), csi_node("n", limit=limit), *bound("a", "b", "c", "d")]
     cycle = evaluate(cluster, "default/new", only("NodeVolumeLimits"), gates)
     assert cycle.filter is not None
-    return cycle.filter.status(0)
+    return cycle.filter.status(TableRow(0))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_without_a_limit_everything_fits() -> None:
 def test_without_a_csi_node_everything_fits() -> None:
     cycle = evaluate([using("new", "a"), node("n"), *bound("a")], "default/new", only("NodeVolumeLimits"))
     assert cycle.filter is not None
-    assert cycle.filter.status(0).is_success
+    assert cycle.filter.status(TableRow(0)).is_success
 
 
 def test_unbound_claims_count_for_the_driver_that_will_make_them() -> None:
@@ -111,7 +112,7 @@ def test_migrated_volumes_count_for_their_driver(limit: int, fits: bool) -> None
     ]
     cycle = evaluate(objects, "default/new", only("NodeVolumeLimits"))
     assert cycle.filter is not None
-    assert cycle.filter.status(0).is_success == fits
+    assert cycle.filter.status(TableRow(0)).is_success == fits
 
 
 def test_volumes_of_no_driver_are_skipped() -> None:
@@ -160,7 +161,7 @@ def test_a_driver_can_insist_on_being_installed(opts_in: bool, gate: bool, rejec
     ]
     cycle = evaluate(objects, "default/new", only("NodeVolumeLimits"), {"VolumeLimitScaling": gate})
     assert cycle.filter is not None
-    status = cycle.filter.status(0)
+    status = cycle.filter.status(TableRow(0))
     assert status.is_success != rejected
     if rejected:
         assert (status.code, status.reasons) == (
@@ -186,7 +187,7 @@ def test_a_dry_run_decides_as_if_pods_had_moved(
     work = framework([new, *pods, *fixed], only("NodeVolumeLimits"))
     plugin = work.plugins("filter", NodeVolumeLimits)[0]
     rows = np.arange(1, len(pods) + 1)
-    away = PodRows(pods=rows, nodes=np.array([place for place, _ in placed], dtype=np.int64))
+    away = PodRows(pods=rows, nodes=cluster_rows([ClusterRow(place) for place, _ in placed]))
     pod_ = work.snapshot.pods[0]
 
     def verdicts(nodes: NodeTable) -> list[int]:

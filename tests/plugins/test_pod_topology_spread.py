@@ -22,6 +22,7 @@ from kschedx.framework.status import Code, Status, Verdicts, error
 from kschedx.plugins.pod_topology_spread import PodTopologySpread
 from kschedx.plugins.pod_topology_spread.default_selector import default_selector
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, TableRows, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 
@@ -90,7 +91,7 @@ def verdicts(cycle: Cycle) -> dict[str, str]:
     assert cycle.nodes is not None
     found = {}
     for row, name in enumerate(cycle.nodes.names):
-        status = cycle.filter.status(row)
+        status = cycle.filter.status(TableRow(row))
         found[name] = VERDICTS[Status(code=status.code, reasons=status.reasons, plugin=status.plugin)]
     return found
 
@@ -301,7 +302,7 @@ def without(removed: Sequence[str], one: Manifest) -> tuple[Sequence[str], Verdi
     state = CycleState()
     assert plugin.pre_filter(state, new, built.nodes).status.is_success
     pods = np.array([built.snapshot.pods.rows[key] for key in removed], dtype=np.int64)
-    change = PodRows(pods=pods, nodes=built.snapshot.pods.node[pods])
+    change = PodRows(pods=pods, nodes=ClusterRows(built.snapshot.pods.node[pods]))
     plugin.remove_pods(state, new, built.nodes, change)
     return built.nodes.names, plugin.filter(state, new, built.nodes.remove_pods(change))
 
@@ -334,7 +335,7 @@ def test_a_finding_tells_of_the_nodes_own_world() -> None:
     names, answer = without(["default/a-0"], AT_MOST_2)
     seen = {}
     for name in "ab":
-        (finding,) = answer.explain(names.index(name))
+        (finding,) = answer.explain(TableRow(names.index(name)))
         assert isinstance(finding, TopologySpreadSkew)
         seen[name] = [(one.domain, one.matching) for one in finding.domains]
     assert seen == {"a": [("1", 3), ("2", 0)], "b": [("1", 4), ("2", 0)]}
@@ -352,7 +353,7 @@ def test_nominated_pods_count_on_their_node_alone() -> None:
 def findings(cycle: Cycle, name: str) -> tuple[object, ...]:
     assert cycle.filter is not None
     assert cycle.nodes is not None
-    return cycle.filter.status(cycle.nodes.names.index(name)).findings
+    return cycle.filter.status(TableRow(cycle.nodes.names.index(name))).findings
 
 
 def test_the_finding_closes_the_arithmetic() -> None:
@@ -623,7 +624,7 @@ class Reference:
         )
 
     def pods_on(self, row: int) -> Iterator[Pod]:
-        return (self.snapshot.pods[int(each)] for each in self.snapshot.pods.on_node(row))
+        return (self.snapshot.pods[int(each)] for each in self.snapshot.pods.on_node(ClusterRow(row)))
 
     def verdict(self, row: int, removed: Sequence[int]) -> Code:
         """On a node from which these pods have been removed."""
@@ -720,7 +721,7 @@ def codes_and_check_findings(plugin: PodTopologySpread, state: CycleState, pod: 
     """The codes; every row that is rejected, and no other, has findings that bear it out."""
     answer = plugin.filter(state, pod, nodes)
     for row, code in enumerate(answer.codes):
-        found = answer.explain(row)
+        found = answer.explain(TableRow(row))
         assert bool(found) == (code != Code.SUCCESS)
         if code != Code.SUCCESS:
             assert isinstance(found[0], TopologySpreadSkew) == (code == Code.UNSCHEDULABLE)
@@ -744,10 +745,10 @@ def test_filter_is_the_reference_row_by_row(objects: list[Manifest], data: st.Da
     running = np.flatnonzero(built.snapshot.pods.node >= 0)
     chosen = data.draw(st.lists(st.sampled_from(running.tolist()), unique=True) if len(running) else st.just([]))
     pods = np.array(chosen, dtype=np.int64)
-    change = PodRows(pods=pods, nodes=built.snapshot.pods.node[pods])
+    change = PodRows(pods=pods, nodes=ClusterRows(built.snapshot.pods.node[pods]))
     clone = state.clone()
     plugin.remove_pods(clone, new, built.nodes, change)
-    part = built.nodes.remove_pods(change).take(np.array(data.draw(st.permutations(rows)), dtype=np.int64))
+    part = built.nodes.remove_pods(change).take(TableRows(np.array(data.draw(st.permutations(rows)), dtype=np.int64)))
     gone = {row: [each for each in chosen if built.snapshot.pods.node[each] == row] for row in rows}
     expected = [reference.verdict(int(row), gone[int(row)]) for row in part.rows]
     assert codes_and_check_findings(plugin, clone, new, part) == expected
@@ -762,7 +763,7 @@ def test_score_is_the_reference_row_by_row(objects: list[Manifest], data: st.Dat
     built, plugin, new = prepared(objects)
     reference = Reference(snapshot=built.snapshot, pod=new)
     rows = data.draw(st.lists(st.integers(0, len(built.nodes) - 1), min_size=1, unique=True))
-    feasible = built.nodes.take(np.array(rows, dtype=np.int64))
+    feasible = built.nodes.at(cluster_rows([ClusterRow(row) for row in rows]))
     state = CycleState()
     assert plugin.pre_score(state, new, feasible).is_success
     raw = plugin.score(state, new, feasible)

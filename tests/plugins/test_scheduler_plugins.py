@@ -14,6 +14,7 @@ from kschedx.framework.status import Code
 from kschedx.plugins.go_quantity import GoQuantity
 from kschedx.plugins.qos_sort import QOSSort
 from kschedx.releases import resolve
+from kschedx.snapshot.rows import TableRow
 from tests.builders import Manifest, evaluate, framework, node, pod
 
 GROUP = {"scheduling.x-k8s.io/pod-group": "train"}
@@ -381,5 +382,5 @@ def test_all_from_one_numa_node(
     objects = [roomy, topology(*zones, **options), pod("web", spec=spec)]
     cycle = evaluate(objects, "default/web", naming("NodeResourceTopologyMatch"))
     assert cycle.filter is not None
-    assert cycle.filter.status(0).reasons == ((reason,) if reason else ())
+    assert cycle.filter.status(TableRow(0)).reasons == ((reason,) if reason else ())
     assert [one.where for one in cycle.unheard] == [("score",)]

@@ -21,6 +21,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, Status
+from kschedx.snapshot.rows import TableRow
 from tests.builders import Manifest, evaluate, node, only, pod
 from tests.storage_builders import (
     DRIVER,
@@ -54,15 +55,15 @@ def reasons(cycle: Cycle) -> list[tuple[str, ...]]:
     assert cycle.filter is not None
     verdicts = cycle.filter.verdicts[0]
     for row in range(3):
-        status = verdicts.status(row)
+        status = verdicts.status(TableRow(row))
         assert bool(status.findings) != status.is_success
         assert status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-    return [verdicts.status(row).reasons for row in range(3)]
+    return [verdicts.status(TableRow(row)).reasons for row in range(3)]
 
 
 def finding(cycle: Cycle, row: int, kind: type) -> object:
     assert cycle.filter is not None
-    return next(one for one in cycle.filter.verdicts[0].status(row).findings if isinstance(one, kind))
+    return next(one for one in cycle.filter.verdicts[0].status(TableRow(row)).findings if isinstance(one, kind))
 
 
 # --- PreFilter
@@ -189,10 +190,10 @@ def test_a_migrated_volume_that_cannot_be_translated_is_an_error() -> None:
         csi_node("n-b", migrated="kubernetes.io/azure-disk,other"),
     )
     assert cycle.filter is not None
-    status = cycle.filter.status(1)
+    status = cycle.filter.status(TableRow(1))
     assert status.code is Code.ERROR
     assert status.reasons == ("could not translate pv: kind(Dedicated) is not supported in csi migration",)
-    assert cycle.filter.status(0).is_success
+    assert cycle.filter.status(TableRow(0)).is_success
 
 
 # --- static volumes
@@ -252,7 +253,7 @@ def test_a_selector_that_cannot_be_read_is_an_error() -> None:
     wrong = claim("data", selector={"matchExpressions": [{"key": "tier", "operator": "Near"}]})
     cycle = run(using("new", "data"), wrong, storage_class(), volume("pv"))
     assert cycle.filter is not None
-    status = cycle.filter.status(0)
+    status = cycle.filter.status(TableRow(0))
     assert status.code is Code.ERROR
     assert status.reasons == (
         'error creating internal label selector for claim: default/data: "Near" is not a valid label selector operator',

@@ -12,6 +12,7 @@ from kschedx.api.selectors import compile_node_selector
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.plugins.volume_binding.matching import Search, find_matches
 from kschedx.snapshot.node_lookup import NodeLookup
+from kschedx.snapshot.rows import each_cluster_row
 from tests.builders import Manifest, framework, node
 from tests.storage_builders import HOSTNAME, ZONE, claim, in_term, volume
 
@@ -77,7 +78,7 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
     nodes = framework(NODES).nodes
     searches = [Search(one, listed, attributes_classes=True) for one in claims]
     matches = find_matches(searches, NodeLookup(nodes), len(nodes))
-    for row in range(len(nodes)):
+    for row in each_cluster_row(nodes.rows):
         together = []
         for number, search in enumerate(matches.searches):
             found = matches.chosen(number, row)
@@ -85,4 +86,4 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
             if found is None:
                 # every volume of the class lost for some reason
                 assert sum(one.volumes for one in search.lost_counts(matches.taken_before(number, row))) == len(listed)
-        assert together == alone(claims, listed, nodes.node(row).metadata.labels)
+        assert together == alone(claims, listed, nodes.cluster.nodes[row].metadata.labels)

@@ -11,6 +11,7 @@ from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
 from kschedx.snapshot.nodes import PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 from tests.storage_builders import claim, using
 
@@ -62,8 +63,8 @@ def test_disks(mine: Manifest, theirs: Manifest, conflict: bool) -> None:
     objects = [using("new", volumes=[mine]), using("old", volumes=[theirs], on="n"), node("n"), node("m")]
     cycle = evaluate(objects, "default/new", only("VolumeRestrictions"))
     assert cycle.filter is not None
-    status = cycle.filter.status(0)
-    assert cycle.filter.status(1).is_success
+    status = cycle.filter.status(TableRow(0))
+    assert cycle.filter.status(TableRow(1)).is_success
     assert status.is_success != conflict
     if conflict:
         assert (status.code, status.reasons) == (Code.UNSCHEDULABLE, (DISK,))
@@ -81,7 +82,7 @@ def test_a_claim_in_use_rejects_all_nodes_and_names_the_holder() -> None:
     cycle = evaluate(objects, "default/new", only("VolumeRestrictions"))
     assert cycle.filter is not None
     for row in range(2):
-        status = cycle.filter.status(row)
+        status = cycle.filter.status(TableRow(row))
         assert (status.code, status.reasons) == (Code.UNSCHEDULABLE, (IN_USE,))
         assert status.findings == (ClaimInUse(claim="default/data", holder="default/old", holder_node="n"),)
 
@@ -145,7 +146,7 @@ def test_a_holder_taken_off_its_node_frees_that_node_alone(volumes: list[str]) -
         node("m"),
     ]
     work, plugin, state = started(objects)
-    change = PodRows(pods=np.array([1]), nodes=np.array([0]))
+    change = PodRows(pods=np.array([1]), nodes=cluster_rows([ClusterRow(0)]))
     before = [int(code) for code in plugin.filter(state, work.snapshot.pods[0], work.nodes).codes]
     elsewhere = int(Code.UNSCHEDULABLE) if claims else 0
     assert before == [int(Code.UNSCHEDULABLE), elsewhere]

@@ -6,6 +6,7 @@ import pytest
 
 from kschedx.findings import ClaimNotFound, ClaimUnbound, VolumeNotFound, VolumeZoneMismatch
 from kschedx.framework.status import Code
+from kschedx.snapshot.rows import TableRow
 from tests.builders import Manifest, evaluate, node, only
 from tests.storage_builders import ZONE, claim, storage_class, using, volume
 
@@ -41,7 +42,7 @@ def test_labels(on_volume: dict[str, str], on_node: dict[str, str], fits: bool) 
     if cycle.filter is None or "VolumeZone" in cycle.filter_skipped:
         assert fits
         return
-    status = cycle.filter.status(0)
+    status = cycle.filter.status(TableRow(0))
     assert status.is_success == fits
     if not fits:
         assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON,))

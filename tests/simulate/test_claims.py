@@ -6,6 +6,7 @@ import kschedx
 from kschedx.framework.moving import Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.device_builders import claim as device_claim
@@ -110,7 +111,7 @@ def test_a_device_goes_to_one_claim() -> None:
     run = Run(scheduler_of(None, resolve(), snapshot))
     row = run.cluster.pods.rows["default/uses-x"]
     before = run.snapshot.devices.claims
-    run.bind(row, 0)
+    run.bind(row, ClusterRow(0))
     assert is_allocated(run)
     run.evict(row, waits=True)
     assert not is_allocated(run)

@@ -11,6 +11,7 @@ from kschedx.framework.config import load_profiles
 from kschedx.framework.runtime import Framework, request_options
 from kschedx.framework.schedule import schedule
 from kschedx.releases import resolve
+from kschedx.snapshot.rows import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -83,7 +84,7 @@ def test_it_schedules_alike(places: list[tuple[int, int]], gone: set[int], is_wa
     assert np.array_equal(table.requested, other.requested)
     assert np.array_equal(table.nonzero_requested, other.nonzero_requested)
     assert np.array_equal(table.pod_count, other.pod_count)
-    for row in range(len(NODES)):
+    for row in map(TableRow, range(len(NODES))):
         assert len(table.pods_on(row)) == len(other.pods_on(row))
     # the cluster that it was made from has lost nothing
     assert _stories(whole) == _stories(Snapshot.from_objects([*NODES, *pods]))

@@ -11,6 +11,7 @@ from kschedx.framework.runtime import request_options
 from kschedx.releases import resolve
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import node, pod
 
@@ -34,7 +35,7 @@ def same_as_built(moving: MovingCluster) -> None:
     np.testing.assert_array_equal(table.requested, anew.requested)
     np.testing.assert_array_equal(table.nonzero_requested, anew.nonzero_requested)
     np.testing.assert_array_equal(table.pod_count, anew.pod_count)
-    for row in range(len(table)):
+    for row in table.each():
         np.testing.assert_array_equal(table.pods_on(row), anew.pods_on(row))
     assert here.pods.pending == built.pods.pending
     assert here.pods.nominated == built.pods.nominated
@@ -49,7 +50,7 @@ def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
     for _ in range(30):
         row = dice.randrange(len(moving.pods))
         if moving.pods.node[row] < 0:
-            moving.place(row, dice.randrange(4))
+            moving.place(row, ClusterRow(dice.randrange(4)))
         else:
             moving.remove(row, waits=dice.random() < 0.5)
         same_as_built(moving)

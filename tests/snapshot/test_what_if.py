@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows, cluster_rows
 from tests.builders import Manifest, framework, node, pod
 
 NODES = 3
@@ -42,10 +43,10 @@ def test_tables_follow_every_move(moves: list[list[tuple[int, int]]], part: list
         coming = [pair for pair in move if pair not in world]
         table = table.remove_pods(_rows(leaving)).add_pods(_rows(coming))
         world = (world | set(coming)) - set(leaving)
-    table = table.take(np.array(part, dtype=np.int64))
+    table = table.take(TableRows(np.array(part, dtype=np.int64)))
     for index, row in enumerate(part):
         here = sorted(number for number, place in world if place == row)
-        assert sorted(table.pods_on(index).tolist()) == here
+        assert sorted(table.pods_on(TableRow(index)).tolist()) == here
         assert table.pod_count[index] == len(here)
         assert table.requested[index][0] == sum(REQUESTS[number] for number in here)
 
@@ -61,5 +62,5 @@ def test_a_change_and_its_reverse_leave_nothing_behind() -> None:
 def _rows(pairs: list[tuple[int, int]]) -> PodRows:
     return PodRows(
         pods=np.array([number for number, _ in pairs], dtype=np.int64),
-        nodes=np.array([place for _, place in pairs], dtype=np.int64),
+        nodes=cluster_rows([ClusterRow(place) for _, place in pairs]),
     )

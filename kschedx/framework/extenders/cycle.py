@@ -21,6 +21,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, cluster_rows, each_row, rows_where
 
 
 class Extended:
@@ -41,14 +42,14 @@ class Extended:
         """What the extenders left of the nodes that passed the plugins; None where nobody was asked."""
         self.error = ""
 
-    def pass_nominated(self, row: int) -> bool:
+    def pass_nominated(self, node: ClusterRow) -> bool:
         """Whether the extenders leave the nominated node, which is tried alone, before all others.
 
         A failure there is logged, and all nodes are looked at.
         """
         if not self._extenders.are_asked:
             return True
-        alone = self._framework.nodes.take(np.array([row], dtype=np.int64))
+        alone = self._framework.nodes.at(cluster_rows([node]))
         tried = self._extenders.filter(self._pod, alone)
         self._calls += tried.calls
         self._of_nominated = dict(tried.statuses)
@@ -98,7 +99,7 @@ class Extended:
         for status in statuses.values():
             told.update(status.reasons)
         silent = tuple(
-            int(nodes.rows[row]) for row in np.flatnonzero(outcome.passed).tolist() if nodes.names[row] not in statuses
+            nodes.cluster_row(row) for row in each_row(rows_where(outcome.passed)) if nodes.name(row) not in statuses
         )
         outcome = replace(outcome, by_extenders=ByExtenders(statuses=by_row, silent=silent))
         return outcome, told, len({*rejected, *statuses})

@@ -43,6 +43,7 @@ from kschedx.framework.interface import MAX_NODE_SCORE, Candidate
 from kschedx.framework.status import Code, Status
 from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, each_cluster_row
 
 MAX_EXTENDER_PRIORITY = 10
 
@@ -50,7 +51,7 @@ MAX_EXTENDER_PRIORITY = 10
 class Feasible(Struct, frozen=True, kw_only=True):
     """A node that is still in the running. An extender can name one several times."""
 
-    row: int
+    row: ClusterRow
     """Of the whole cluster's nodes."""
     name: str
     answered: AnsweredNode | None = None
@@ -118,7 +119,7 @@ class Extenders:
     def filter(self, pod: Pod, nodes: NodeTable) -> Filtered:
         """One after the other, each about the nodes that those before it have left."""
         index = nodes.cluster.index
-        left = tuple(Feasible(row=int(row), name=nodes.cluster.names[row]) for row in nodes.rows)
+        left = tuple(Feasible(row=row, name=nodes.cluster.names[row]) for row in each_cluster_row(nodes.rows))
         calls: list[FilterCall] = []
         statuses: dict[str, Status] = {}
         for number in self.serving(Verb.FILTER, pod):
@@ -290,7 +291,7 @@ def _kept(
     asked: Sequence[Feasible],
     names: tuple[str, ...] | None,
     whole: tuple[AnsweredNode, ...] | None,
-    index: Mapping[str, int],
+    index: Mapping[str, ClusterRow],
 ) -> tuple[Feasible, ...]:
     """The nodes that an answer leaves. Whole ones are taken as they are, asked about or not."""
     if extender.node_cache_capable and names is not None:
@@ -320,7 +321,7 @@ def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: 
     if row is None:
         raise ExtenderError(f"nodeinfo not found for node name {quoted(name)}")
     on_node: dict[str, int] = {}
-    for pod in nodes.pods_on(row).tolist():
+    for pod in nodes.pods.on_node(row).tolist():
         on_node.setdefault(nodes.pods.uids[pod], pod)
     strange = next((uid for uid in answered.uids if uid not in on_node), None)
     if strange is not None:

@@ -17,17 +17,18 @@ from kschedx.framework.extenders.run import Feasible
 from kschedx.framework.runtime import Framework
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, cluster_rows
 
 
 def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
     """The framework that scores what is left, and the table of it, in the same order."""
     answered = [node.answered.node for node in left if node.answered is not None]
     if not answered:
-        return framework, framework.nodes.take(np.array([node.row for node in left], dtype=np.int64))
+        return framework, framework.nodes.at(cluster_rows([node.row for node in left]))
     scoring = framework.on(framework.snapshot.with_answered_nodes(answered))
-    following = iter(range(len(framework.nodes), len(framework.nodes) + len(answered)))
+    following = map(ClusterRow, range(len(framework.nodes), len(framework.nodes) + len(answered)))
     rows = [node.row if node.answered is None else next(following) for node in left]
-    return scoring, scoring.nodes.take(np.array(rows, dtype=np.int64))
+    return scoring, scoring.nodes.at(cluster_rows(rows))
 
 
 def with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[str]) -> Scores:

@@ -32,12 +32,12 @@ from kschedx.framework.interface import (
 from kschedx.framework.preemption.kept import KEPT, KeptDryRuns
 from kschedx.framework.runtime import Framework, verdicts_of
 from kschedx.framework.schedule import nothing_fits
-from kschedx.framework.scheduler import Filtered
 from kschedx.framework.state import CycleState, NotPreparedError
-from kschedx.framework.status import SUCCESS, Code, Verdicts
+from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, distinct
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -52,10 +52,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     outcome: Outcome
     message: str = ""
-    best: IntArray = field(default_factory=lambda: _NO_ROWS)
-    """(tie,) rows of the nodes that share the highest total."""
-    nominated: int | None = None
-    """Row of the pod's nominated node, where it fits: kube-scheduler then looks at no other."""
+    best: ClusterRows = field(default_factory=lambda: cluster_rows([]))
+    """(tie,) the nodes that share the highest total."""
+    nominated: ClusterRow | None = None
+    """The pod's nominated node, where it fits: kube-scheduler then looks at no other."""
     post_filter: PostFilterResult | None = None
 
     @classmethod
@@ -63,15 +63,15 @@ class Decision(Struct, frozen=True, kw_only=True):
         return cls(
             outcome=cycle.outcome,
             message=cycle.message,
-            best=np.array(cycle.best, dtype=np.int64),
+            best=cluster_rows(cycle.best),
             nominated=cycle.nominated,
             post_filter=cycle.post_filter,
         )
 
     @property
-    def choice(self) -> IntArray:
-        """Rows of the nodes among which kube-scheduler picks."""
-        return self.best if self.nominated is None else np.array([self.nominated], dtype=np.int64)
+    def choice(self) -> ClusterRows:
+        """The nodes among which kube-scheduler picks."""
+        return self.best if self.nominated is None else cluster_rows([self.nominated])
 
 
 class _Filter:
@@ -93,7 +93,7 @@ class _Filter:
         self.reason = verdicts.reasons.codes.astype(np.int32)
         self._number = {}
 
-    def put_rows(self, rows: IntArray, verdicts: Verdicts) -> bool:
+    def put_rows(self, rows: ClusterRows, verdicts: Verdicts) -> bool:
         """The verdicts of some nodes. Whether any of them changes."""
         if not self._number:
             self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
@@ -110,7 +110,7 @@ class _Filter:
             self.reasons.append(reasons)
         return number
 
-    def verdicts(self, rows: IntArray) -> Verdicts:
+    def verdicts(self, rows: ClusterRows) -> Verdicts:
         """As the plugin gave them for these nodes, without its explanations."""
         return Verdicts(
             codes=self.codes[rows].astype(np.int64),
@@ -159,8 +159,8 @@ class Kind:
         self._is_rare = False
         self._rejections = np.zeros(0, dtype=np.int16)
         """How many plugins reject a node."""
-        self._feasible: IntArray = _NO_ROWS
-        """(feasible node,) rows."""
+        self._feasible = cluster_rows([])
+        """(feasible node,)"""
         self._sum: IntArray = _NO_ROWS
         """What the scores that are plain sums come to."""
         self._keeps_dry_runs = False
@@ -211,17 +211,17 @@ class Kind:
             all_nodes=framework.nodes,
             outcome=decision.outcome,
             message=decision.message,
-            best=tuple(decision.best.tolist()),
-            nodes=framework.nodes if self._left is None else framework.nodes.take(rows),
+            best=tuple(each_cluster_row(decision.best)),
+            nodes=framework.nodes if self._left is None else framework.nodes.at(rows),
             filter=self._outcome_now(),
             post_filter=decision.post_filter,
         )
         return cycle if not len(self._feasible) else replace(cycle, scores=self._scored())
 
     @property
-    def _rows(self) -> IntArray:
-        """Rows of the nodes that PreFilter leaves in."""
-        return np.arange(len(self._framework.nodes)) if self._left is None else np.flatnonzero(self._left)
+    def _rows(self) -> ClusterRows:
+        """The nodes that PreFilter leaves in."""
+        return self._framework.nodes.rows if self._left is None else ClusterRows(np.flatnonzero(self._left))
 
     def _outcome_now(self) -> FilterOutcome:
         """The same object as long as no verdict changes."""
@@ -234,7 +234,7 @@ class Kind:
         feasible = self._feasible
         if self._scored_nodes is None:
             everywhere = len(feasible) == len(self._sum)
-            self._scored_nodes = self._framework.nodes if everywhere else self._framework.nodes.take(feasible)
+            self._scored_nodes = self._framework.nodes if everywhere else self._framework.nodes.at(feasible)
         nodes = self._scored_nodes
         raw: dict[str, IntArray] = {}
         normalized: dict[str, IntArray] = {}
@@ -276,7 +276,7 @@ class Kind:
         totals = self._totals(pod)
         if totals is None:
             return None
-        best = self._feasible[np.flatnonzero(totals == totals.max())]
+        best = ClusterRows(self._feasible[np.flatnonzero(totals == totals.max())])
         return Decision(outcome=Outcome.SCHEDULED, best=best, nominated=nominated)
 
     # --- what has moved
@@ -289,8 +289,8 @@ class Kind:
             self._evaluate(pod)
         else:
             _, touched, signs = self._steps.since(self._seen)
-            rows = distinct(touched)
-            self._evaluate_touched(pod, rows, nodes.take(rows), nodes_too=not signs.all())
+            rows = ClusterRows(distinct(touched))
+            self._evaluate_touched(pod, rows, nodes.at(rows), nodes_too=not signs.all())
             if KEPT in self._state:
                 self._state[KEPT].forget(rows)
         self._seen = len(self._steps)
@@ -327,7 +327,7 @@ class Kind:
             else:
                 score.raw = raw
 
-    def _evaluate_touched(self, pod: Pod, rows: IntArray, part: NodeTable, *, nodes_too: bool) -> None:
+    def _evaluate_touched(self, pod: Pod, rows: ClusterRows, part: NodeTable, *, nodes_too: bool) -> None:
         """What pods that came to these nodes or left them can have changed; `part` is the table of the nodes.
 
         `nodes_too`: the nodes themselves may have changed, which every plugin may read, each node's row its own node.
@@ -409,7 +409,7 @@ class Kind:
         passed = self._rejections == 0
         if self._left is not None:
             passed &= self._left
-        feasible = np.flatnonzero(passed)
+        feasible = ClusterRows(np.flatnonzero(passed))
         if not np.array_equal(feasible, self._feasible):
             self._feasible = feasible
             self._scored_nodes = None
@@ -458,7 +458,7 @@ class Kind:
         totals = self._sum.copy() if everywhere else self._sum[feasible]
         stale = [score for score in self._scores if not score.is_sum and not score.skipped and score.weighted is None]
         if stale:
-            nodes = self._framework.nodes if everywhere else self._framework.nodes.take(feasible)
+            nodes = self._framework.nodes if everywhere else self._framework.nodes.at(feasible)
             skipped = self._not_scored = self._pre_score(pod, nodes, touched=True)
             for score in stale:
                 if score.touch is not Touch.CLUSTER:
@@ -478,15 +478,7 @@ class Kind:
 
     # --- where no node is feasible
 
-    def filter(self, pod: Pod, rows: IntArray) -> Filtered | None:
-        """PreFilter, and Filter on some nodes, without findings and nominated pods."""
-        self._catch_up(pod)
-        if self._is_rare:
-            return None
-        rows = rows if self._left is None else rows[self._left[rows]]
-        return Filtered(status=SUCCESS, nodes=self._framework.nodes.take(rows), outcome=self._outcome(rows))
-
-    def _outcome(self, rows: IntArray) -> FilterOutcome:
+    def _outcome(self, rows: ClusterRows) -> FilterOutcome:
         """What Filter says on some nodes."""
         ran = [one for one in self._filters if one.runs]
         codes = np.zeros(len(rows), dtype=np.int64)
@@ -503,7 +495,7 @@ class Kind:
         framework = self._framework
         everything = framework.nodes
         rows = self._rows
-        nodes = everything if self._left is None else everything.take(rows)
+        nodes = everything if self._left is None else everything.at(rows)
         cycle = Cycle(
             pod=pod,
             snapshot=framework.snapshot,

@@ -12,9 +12,9 @@ from kschedx.api.types import Pod
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
-from kschedx.framework.scheduler import Filtered, FrameworkScheduler, Scheduler, filtered_on
-from kschedx.snapshot.columns import IntArray
+from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
 from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_ROWS = 800_000
@@ -75,7 +75,7 @@ class Run:
         found = None if kind is None else kind.cycle(self.cluster.pods[row])
         return self.scheduler.schedule(self.cluster.pods[row], profile) if found is None else found
 
-    def bind(self, row: int, node: int) -> None:
+    def bind(self, row: int, node: ClusterRow) -> None:
         """Place a pod that fits, with its claims bound and allocated."""
         scheduler, pod = self.scheduler, self.cluster.pods[row]
         claims = pod.spec.mounts_storage or pod.spec.resource_claims or self.snapshot.devices.class_of_resource
@@ -89,19 +89,6 @@ class Run:
         self.cluster.remove(row, waits=waits)
         if devices.claims:
             self.cluster.settle(self.snapshot.with_devices(devices.without_consumers({self.cluster.pods.key(row)})))
-
-    def filter(self, row: int, nodes: IntArray) -> Filtered:
-        """PreFilter, and Filter on some nodes, given by their rows in ascending order: the first plugin that rejects
-        each, with its reasons, and without nominated pods. The outcome has no findings: `cycle` tells them."""
-        kind = self._kind(row)
-        filtered = None if kind is None else kind.filter(self.cluster.pods[row], nodes)
-        if filtered is not None:
-            return filtered
-        scheduler = self.scheduler
-        assert isinstance(scheduler, FrameworkScheduler), "the schedulers before the framework have no PreFilter"
-        pod = self.cluster.pods[row]
-        framework = scheduler.framework(self._profile_of(pod))
-        return filtered_on(framework, pod, nodes)
 
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)

@@ -24,6 +24,7 @@ from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows, each_cluster_row, each_row, of_whole, rows_where
 
 NO_VICTIMS = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("No preemption victims found for incoming pod",))
 NOT_HELPFUL = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("Preemption is not helpful for scheduling",))
@@ -41,11 +42,11 @@ class DryRun(Struct, frozen=True, kw_only=True):
 
 
 class _Tried(Struct, frozen=True, kw_only=True):
-    """What came of it, by the nodes' rows in the cluster."""
+    """What came of it, node by node."""
 
-    candidates: Mapping[int, Candidate]
-    statuses: Mapping[int, Status]
-    explain: Callable[[int], tuple[Finding, ...]] = lambda _: ()
+    candidates: Mapping[ClusterRow, Candidate]
+    statuses: Mapping[ClusterRow, Status]
+    explain: Callable[[ClusterRow], tuple[Finding, ...]] = lambda _: ()
 
 
 def dry_run(
@@ -92,8 +93,9 @@ def _try(
     state = state.clone()
     potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
     names = nodes.cluster.names
-    statuses: dict[int, Status] = {int(row): nobody(names[row]) for row in nodes.rows[potential.count == 0]}
-    able = np.flatnonzero(potential.count)
+    unable = nodes.take(rows_where(potential.count == 0))
+    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable.rows)}
+    able = rows_where(potential.count > 0)
     world = nodes.take(able)
     everyone = potential.placed(np.arange(len(potential.pods)), nodes)
     try:
@@ -101,33 +103,33 @@ def _try(
     except NotPreparedError as missing:
         # PreFilter rejected the pod before a plugin that would have to know who is gone
         failed = Status(code=Code.ERROR, reasons=(str(missing),))
-        statuses |= {int(row): failed for row in nodes.rows[able]}
+        statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
         return _Tried(candidates={}, statuses=statuses)
     outcome = handle.passes_filters(state, pod, world)
-    stuck = {int(world.rows[index]): int(index) for index in np.flatnonzero(~outcome.passed)}
-    statuses |= {row: _verdict(outcome, index) for row, index in stuck.items()}
+    stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
+    statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
 
-    fits = able[outcome.passed]
-    left = world.take(np.flatnonzero(outcome.passed))
+    fits = TableRows(able[outcome.passed])
+    left = world.take(rows_where(outcome.passed))
     room = handle.room(state, pod, left)
     if room is not None:
         evicted = _reprieve_by_room(room, fits, potential)
     else:
         evicted = reprieve(handle, state, pod, nodes, left, fits, potential)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
-    candidates: dict[int, Candidate] = {}
-    for index in fits.tolist():
-        row = int(nodes.rows[index])
-        found = candidate(nodes, index, potential, evicted, by_rank=by_rank)
+    candidates: dict[ClusterRow, Candidate] = {}
+    for row in each_row(fits):
+        node = nodes.cluster_row(row)
+        found = candidate(nodes, row, potential, evicted, by_rank=by_rank)
         if found.victims:
-            candidates[row] = found
-            statuses[row] = SUCCESS
+            candidates[node] = found
+            statuses[node] = SUCCESS
         else:
-            text = f'expected at least one victim pod on node "{nodes.cluster.names[row]}"'
-            statuses[row] = Status(code=Code.ERROR, reasons=(text,))
+            text = f'expected at least one victim pod on node "{names[node]}"'
+            statuses[node] = Status(code=Code.ERROR, reasons=(text,))
 
-    def explain(row: int) -> tuple[Finding, ...]:
-        return outcome.status(stuck[row]).findings if row in stuck else ()
+    def explain(node: ClusterRow) -> tuple[Finding, ...]:
+        return outcome.status(stuck[node]).findings if node in stuck else ()
 
     return _Tried(candidates=candidates, statuses=statuses, explain=explain)
 
@@ -138,7 +140,7 @@ def reprieve(
     pod: Pod,
     nodes: NodeTable,
     world: NodeTable,
-    fits: IntArray,
+    fits: TableRows,
     potential: PotentialVictims,
 ) -> BoolArray:
     """(victim,) which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
@@ -146,7 +148,7 @@ def reprieve(
     turn = 0
     while len(fits):
         more = potential.count[fits] > turn
-        fits, world = fits[more], world.take(np.flatnonzero(more))
+        fits, world = TableRows(fits[more]), world.take(rows_where(more))
         asked = potential.at(fits, turn)
         world = handle.add_pods(state, pod, world, potential.placed(asked, nodes))
         evicted[asked] = ~handle.passes_filters(state, pod, world).passed
@@ -155,14 +157,14 @@ def reprieve(
     return evicted
 
 
-def _reprieve_by_room(room: Room, fits: IntArray, potential: PotentialVictims) -> BoolArray:
+def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
     """As `reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds. `room` is that
     of the nodes `fits`."""
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     free, count = room.limit - room.used, potential.count[fits]
     for turn in range(int(count.max(initial=0))):
         rows = np.flatnonzero(count > turn)
-        asked = potential.at(fits[rows], turn)
+        asked = potential.at(TableRows(fits[rows]), turn)
         weights = room.weights(potential.pods[asked])
         stays = (weights <= free[rows]).all(axis=1)
         evicted[asked[~stays]] = True
@@ -171,20 +173,20 @@ def _reprieve_by_room(room: Room, fits: IntArray, potential: PotentialVictims) -
 
 
 def candidate(
-    nodes: NodeTable, index: int, potential: PotentialVictims, evicted: BoolArray, *, by_rank: bool
+    nodes: NodeTable, row: TableRow, potential: PotentialVictims, evicted: BoolArray, *, by_rank: bool
 ) -> Candidate:
-    """The node in row `index` of the table. `by_rank`: the most important victim is first even where others violate a
+    """The node in a row of the table. `by_rank`: the most important victim is first even where others violate a
     disruption budget."""
-    own = slice(int(potential.start[index]), int(potential.start[index + 1]))
+    own = slice(int(potential.start[row]), int(potential.start[row + 1]))
     gone, violating = evicted[own], potential.violating[own]
     victims = [int(victim) for victim in potential.pods[own][gone]]
     if by_rank and violating.any() and not violating.all():
         victims = by_importance(nodes.pods, victims)
     violations = int(np.count_nonzero(violating & gone))
-    return Candidate(node=int(nodes.rows[index]), victims=tuple(victims), pdb_violations=violations)
+    return Candidate(node=nodes.cluster_row(row), victims=tuple(victims), pdb_violations=violations)
 
 
-def _verdict(outcome: FilterOutcome, index: int) -> Status:
+def _verdict(outcome: FilterOutcome, index: TableRow) -> Status:
     """Why the pod does not fit even then; findings are left to `explain`."""
     nominated = outcome.with_nominated.get(index)
     code = Code(int(outcome.codes[index]))
@@ -199,12 +201,12 @@ def _verdict(outcome: FilterOutcome, index: int) -> Status:
 
 
 def _verdicts(
-    nodes: NodeTable, statuses: Mapping[int, Status], explain: Callable[[int], tuple[Finding, ...]] = lambda _: ()
+    nodes: NodeTable, statuses: Mapping[ClusterRow, Status], explain: Callable[[ClusterRow], tuple[Finding, ...]]
 ) -> Verdicts:
     """(node,) of the whole cluster; nodes without a status were not tried."""
-    every = [statuses.get(row, NOT_HELPFUL) for row in range(len(nodes.cluster.nodes))]
+    every = [statuses.get(node, NOT_HELPFUL) for node in map(ClusterRow, range(len(nodes.cluster.nodes)))]
     return Verdicts(
         codes=np.array([status.code for status in every], dtype=np.int64),
         reasons=Column.of(status.reasons for status in every),
-        explain=explain,
+        explain=lambda row: explain(of_whole(row)),
     )

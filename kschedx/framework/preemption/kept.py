@@ -13,6 +13,7 @@ from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRows, rows_where
 
 
 class KeptDryRuns:
@@ -27,15 +28,17 @@ class KeptDryRuns:
         self._candidates: list[Candidate | None] = [None] * count
         self._ranks: IntArray = np.zeros((count, len(RULES)), dtype=np.int64)
 
-    def forget(self, rows: IntArray) -> None:
-        self._is_known[rows] = False
+    def forget(self, nodes: ClusterRows) -> None:
+        self._is_known[nodes] = False
 
-    def unknown(self, nodes: NodeTable) -> IntArray:
+    def unknown(self, nodes: NodeTable) -> TableRows:
         """Rows of the table that have to be tried."""
-        return np.flatnonzero(~self._is_known[nodes.rows])
+        return rows_where(~self._is_known[nodes.rows])
 
-    def put(self, candidates: Mapping[int, Candidate], statuses: Mapping[int, Status], pods: PodTable) -> None:
-        """What came of trying some nodes, by their rows in the cluster."""
+    def put(
+        self, candidates: Mapping[ClusterRow, Candidate], statuses: Mapping[ClusterRow, Status], pods: PodTable
+    ) -> None:
+        """What came of trying some nodes."""
         for row, status in statuses.items():
             self._is_known[row] = True
             self._codes[row] = status.code

@@ -19,6 +19,7 @@ from kschedx.errors import InputError
 from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRows, TableRows, each_cluster_row
 
 FEW = 16
 """Of up to so many nodes the pods are looked up, rather than those of all nodes sorted out."""
@@ -45,13 +46,13 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
         """(node,) how many pods a node could give up."""
         return np.diff(self.start)
 
-    def at(self, nodes: IntArray, turn: int) -> IntArray:
-        """(node,) positions of the pods that these nodes, rows of the table, are asked about in a turn."""
+    def at(self, nodes: TableRows, turn: int) -> IntArray:
+        """(node,) positions of the pods that these nodes are asked about in a turn."""
         return self.start[nodes] + turn
 
     def placed(self, positions: IntArray, nodes: NodeTable) -> PodRows:
         """These potential victims on their nodes. `nodes` is the table that `index` counts in."""
-        return PodRows(pods=self.pods[positions], nodes=nodes.rows[self.index[positions]])
+        return PodRows(pods=self.pods[positions], nodes=ClusterRows(nodes.rows[self.index[positions]]))
 
 
 Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
@@ -77,7 +78,9 @@ def potential_victims(
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
     table_row[nodes.rows] = np.arange(len(nodes))
     if len(nodes) <= FEW:
-        running = np.concatenate([pods.on_node(row) for row in nodes.rows.tolist()] or [np.zeros(0, dtype=np.int64)])
+        running = np.concatenate(
+            [pods.on_node(row) for row in each_cluster_row(nodes.rows)] or [np.zeros(0, dtype=np.int64)]
+        )
         lower = running[pods.priorities[running] < priority]
     else:
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))

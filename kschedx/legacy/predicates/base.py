@@ -16,6 +16,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.legacy.era import Era
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import TableRow, TableRows, each_row
 
 
 class Context(Handle, Protocol):
@@ -110,18 +111,18 @@ def joined(parts: Sequence[Verdicts]) -> Verdicts:
     group = np.unique(told, axis=0, return_inverse=True)[1]
     examples = np.unique(group.ravel(), return_index=True)[1]
 
-    def reasons(row: int) -> tuple[str, ...]:
+    def reasons(row: TableRow) -> tuple[str, ...]:
         if failed[row].any():
             return parts[int(failed[row].argmax())].reasons[row]
         return tuple(reason for part in parts for reason in part.reasons[row])
 
-    def explain(row: int) -> tuple[Finding, ...]:
+    def explain(row: TableRow) -> tuple[Finding, ...]:
         if failed[row].any():
             return parts[int(failed[row].argmax())].explain(row)
         return tuple(finding for part in parts if part.codes[row] for finding in part.explain(row))
 
     return Verdicts(
         codes=np.where(failed.any(axis=1), Code.ERROR, codes.max(axis=1)).astype(np.int64),
-        reasons=Column(group.ravel().astype(np.int64), [reasons(int(row)) for row in examples]),
+        reasons=Column(group.ravel().astype(np.int64), [reasons(row) for row in each_row(TableRows(examples))]),
         explain=explain,
     )

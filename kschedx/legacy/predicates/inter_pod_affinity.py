@@ -23,6 +23,7 @@ from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, Ex
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Numbers, Tally
+from kschedx.snapshot.rows import ClusterRows, TableRow
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     def after(self, nodes: NodeTable, change: PodRows, sign: int) -> Rules:
         return replace(self, accounts=self.accounts.after(nodes, change, sign))
 
-    def explain(self, pod: Pod, nodes: NodeTable, reason: str) -> Callable[[int], tuple[Finding, ...]]:
+    def explain(self, pod: Pod, nodes: NodeTable, reason: str) -> Callable[[TableRow], tuple[Finding, ...]]:
         """The account of a row; where it was another rule than today's that decided, the reason alone."""
         accounts = Accounts(self.accounts, pod, nodes)
         return lambda row: accounts(row) or (PluginMessage(text=reason),)
@@ -112,7 +113,7 @@ class MatchInterPodAffinity(Predicate):
             return
         # a nominated pod has no node yet, so the incoming pod's own rules do not see it
         running = nodes.pods.node[change.pods] >= 0
-        own = PodRows(pods=change.pods[running], nodes=change.nodes[running])
+        own = PodRows(pods=change.pods[running], nodes=ClusterRows(change.nodes[running]))
         returned = now.returned.copy()
         returned[own.pods] = True
         now = replace(now, returned=returned)
@@ -147,8 +148,8 @@ def _tallies(per_pod: Mapping[str, IntArray | BoolArray]) -> dict[str, Tally]:
 def _changed(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
     """`own` are the pods that the incoming pod's own rules see."""
     fresh = ~now.returned[own.pods]
-    first = PodRows(pods=own.pods[fresh], nodes=own.nodes[fresh])
-    again = PodRows(pods=own.pods[~fresh], nodes=own.nodes[~fresh])
+    first = PodRows(pods=own.pods[fresh], nodes=ClusterRows(own.nodes[fresh]))
+    again = PodRows(pods=own.pods[~fresh], nodes=ClusterRows(own.nodes[~fresh]))
     under_all_keys = DomainSums(
         weights=_tallies(dict.fromkeys(now.anti_affinity.weights, now.avoided)),
         sums=now.anti_affinity.after(nodes, first, sign).sums,

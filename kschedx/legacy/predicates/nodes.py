@@ -20,6 +20,7 @@ from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
 from kschedx.plugins.node_unschedulable import NodeUnschedulable
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 from kschedx.snapshot.selection import where_required
 
 
@@ -88,7 +89,7 @@ class CheckNodeLabelPresence(Predicate):
         for key in self._wanted.labels:
             rejected |= nodes.label(key).where(lambda value: (value is None) == self._wanted.presence)
 
-        def explain(row: int) -> tuple[PluginMessage, ...]:
+        def explain(row: TableRow) -> tuple[PluginMessage, ...]:
             has = nodes.node(row).metadata.labels
             wrong = [key for key in self._wanted.labels if (key in has) != self._wanted.presence]
             verb = "lacks" if self._wanted.presence else "has"
@@ -110,7 +111,7 @@ class _Pressure(Predicate):
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         under = np.array(
-            [self.concerns(pod) and self._is_true(nodes.node(i)) for i in range(len(nodes))], dtype=np.bool_
+            [self.concerns(pod) and self._is_true(nodes.node(row)) for row in nodes.each()], dtype=np.bool_
         )
         reason: str = getattr(self.context.era.texts, self.text)
         return Verdicts.first_of(
@@ -161,7 +162,7 @@ class CheckNodeCondition(Predicate):
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         texts, code = self.context.era.texts, self.context.era.unresolvable
-        reported = [tuple(unusable(nodes.node(index))) for index in range(len(nodes))]
+        reported = [tuple(unusable(nodes.node(row))) for row in nodes.each()]
 
         def about(condition: str, reason: str) -> Verdicts:
             mask = np.array([condition in found for found in reported], dtype=np.bool_)

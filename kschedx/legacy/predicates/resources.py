@@ -17,6 +17,7 @@ from kschedx.legacy.requests import incoming_request
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 REASON_PODS = "Insufficient pods"
 NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -35,7 +36,7 @@ class _Shortage(Struct, frozen=True, kw_only=True):
         short: BoolArray = self.allocatable < self.request + self.used
         return short
 
-    def finding(self, row: int) -> InsufficientResource:
+    def finding(self, row: TableRow) -> InsufficientResource:
         return InsufficientResource(
             resource=self.resource,
             requested=self.request,
@@ -55,7 +56,7 @@ class PodFitsResources(Predicate):
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         crowded = nodes.pod_count + 1 > nodes.allowed_pods
 
-        def too_many(row: int) -> tuple[Finding, ...]:
+        def too_many(row: TableRow) -> tuple[Finding, ...]:
             return (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
 
         parts = [Verdicts.first_of((crowded, Code.UNSCHEDULABLE, REASON_PODS), explain=too_many)]

@@ -14,6 +14,7 @@ from kschedx.legacy.predicates.base import Context, Predicate
 from kschedx.legacy.services import services_of
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 
 class ServiceAffinityArgument(Struct, frozen=True, kw_only=True):
@@ -59,11 +60,14 @@ class CheckServiceAffinity(Predicate):
                 there = nodes.pods.node[peers]
                 wanted = [self._completed(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows]
         rejected = np.array(
-            [not selector_from_set(want).matches(nodes.node(i).metadata.labels) for i, want in enumerate(wanted)],
+            [
+                not selector_from_set(want).matches(nodes.node(row).metadata.labels)
+                for row, want in zip(nodes.each(), wanted, strict=True)
+            ],
             dtype=np.bool_,
         )
 
-        def explain(row: int) -> tuple[PluginMessage, ...]:
+        def explain(row: TableRow) -> tuple[PluginMessage, ...]:
             told = ", ".join(f"{key}={value}" for key, value in sorted(wanted[row].items()))
             return (PluginMessage(text=f"the service's pods are where {told}"),)
 

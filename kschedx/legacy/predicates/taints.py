@@ -12,6 +12,7 @@ from kschedx.framework.status import Verdicts
 from kschedx.legacy.predicates.base import PluginPredicate, Predicate
 from kschedx.plugins.taint_toleration import TaintToleration, untolerated_taint
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 
 class PodToleratesNodeTaints(PluginPredicate):
@@ -25,7 +26,7 @@ class PodToleratesNodeTaintsByKey(Predicate):
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         tolerations = pod.spec.tolerations
 
-        def explain(row: int) -> tuple[Finding, ...]:
+        def explain(row: TableRow) -> tuple[Finding, ...]:
             taint = _first(nodes.taints[row], tolerations)
             return () if taint is None else (untolerated_taint(taint, tolerations),)
 

@@ -52,7 +52,7 @@ class CheckVolumeBinding(Predicate):
             before = conflicts & (conflict - 1) > 0
             return Verdicts.first_of(
                 ((conflicts & conflict) > 0, Code.ERROR if conflict is Conflict.VOLUME_MISSING else code, reason),
-                explain=lambda row: () if before[row] else binding.explain(int(nodes.rows[row])),
+                explain=lambda row: () if before[row] else binding.explain(nodes.cluster_row(row)),
             )
 
         return joined(

@@ -23,6 +23,7 @@ from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.legacy.predicates.base import Context, Predicate
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
@@ -87,9 +88,9 @@ class _VolumeCount(Predicate):
         if not new:
             return Verdicts.success(len(nodes))
         holding = nodes.pods.specs.where(lambda spec: bool(spec.volumes))
-        return Verdicts.of_rows([self._on_node(new, holding, nodes, row) for row in range(len(nodes))])
+        return Verdicts.of_rows([self._on_node(new, holding, nodes, row) for row in nodes.each()])
 
-    def _on_node(self, new: dict[str, str], holding: BoolArray, nodes: NodeTable, row: int) -> Status:
+    def _on_node(self, new: dict[str, str], holding: BoolArray, nodes: NodeTable, row: TableRow) -> Status:
         """`new` are the pod's volumes with their groups, `holding` (pod,) the pods that have volumes at all."""
         pods = nodes.pods_on(row)
         held: dict[str, str] = {}
@@ -119,7 +120,7 @@ class _VolumeCount(Predicate):
         """The volumes that count with the group in which they do. Raises `CountError`."""
 
     @abstractmethod
-    def limit(self, node: Node, nodes: NodeTable, row: int, group: str) -> int | None:
+    def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int | None:
         """How many of a group the node can attach; None for any number."""
 
 
@@ -140,7 +141,7 @@ def _exceeded(
     )
 
 
-def _allocatable(nodes: NodeTable, row: int, resource: str) -> int | None:
+def _allocatable(nodes: NodeTable, row: TableRow, resource: str) -> int | None:
     column = nodes.resources.index.get(resource)
     return int(nodes.allocatable[row, column]) if column is not None and nodes.offers[row, column] else None
 
@@ -168,7 +169,7 @@ class _DiskCount(_VolumeCount):
         volume = storage.volumes.get(claim.spec.volume_name) if claim is not None and claim.spec.volume_name else None
         return f"{namespace}/{claim_name}" if volume is None else self.disk.name(volume.spec)
 
-    def limit(self, node: Node, nodes: NodeTable, row: int, group: str) -> int:
+    def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int:
         said = _allocatable(nodes, row, self.disk.limit_resource)
         return self.default_limit(node) if said is None else said
 
@@ -222,7 +223,7 @@ class _StrictDiskCount(_DiskCount):
         """Upstream draws a random name each time it looks, so that no two are the same."""
         return f"{MISSING}{next(self._unknown)}"
 
-    def limit(self, node: Node, nodes: NodeTable, row: int, group: str) -> int:
+    def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int:
         return self.disk.limit
 
 
@@ -251,5 +252,5 @@ class MaxCSIVolumeCount(_VolumeCount):
             if bound is not None and bound.spec.csi is not None:
                 yield bound.spec.csi.volume_handle, bound.spec.csi.driver
 
-    def limit(self, node: Node, nodes: NodeTable, row: int, group: str) -> int | None:
+    def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int | None:
         return _allocatable(nodes, row, csi_limit_key(group)) if group else None

@@ -21,6 +21,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.legacy.predicates.base import Predicate, joined
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 LABELS = (BETA_ZONE, BETA_REGION)
 
@@ -83,7 +84,7 @@ class NoVolumeZoneConflict(Predicate):
     def _rejected(
         self, mask: BoolArray, claim: PersistentVolumeClaim, volume: PersistentVolume, nodes: NodeTable
     ) -> Verdicts:
-        def explain(row: int) -> tuple[Finding, ...]:
+        def explain(row: TableRow) -> tuple[Finding, ...]:
             labels = nodes.node(row).metadata.labels
             return tuple(
                 VolumeZoneMismatch(

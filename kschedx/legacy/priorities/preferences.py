@@ -130,7 +130,7 @@ class NodePreferAvoidPodsPriority(Priority):
         if controller is None or controller.kind not in ("ReplicationController", "ReplicaSet"):
             return scores
         mine = _Controller(kind=controller.kind, uid=controller.uid)
-        for row in range(len(nodes)):
+        for row in nodes.each():
             annotation = nodes.node(row).metadata.annotations.get(AVOID_PODS, "")
             if annotation and mine in _avoided(annotation):
                 scores[row] = 0

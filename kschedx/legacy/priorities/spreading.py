@@ -111,7 +111,7 @@ def _by_zone(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
     """(node,) the node's zone as a number, and (zone,) the sum of the counts in it."""
     names: dict[tuple[str, str], int] = {}
     zone = np.full(len(nodes), _NO_ZONE, dtype=np.int64)
-    for row in range(len(nodes)):
+    for row in nodes.each():
         labels = nodes.node(row).metadata.labels
         key = labels.get(BETA_REGION, ""), labels.get(BETA_ZONE, "")
         if any(key):

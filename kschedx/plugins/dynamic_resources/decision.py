@@ -50,6 +50,7 @@ from kschedx.plugins.dynamic_resources.shortage import shortage
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow
 
 REASON_ALL_CLAIMS = "cannot allocate all claims"
 REASON_UNAVAILABLE = "resourceclaim not available on the node"
@@ -136,7 +137,7 @@ class Decision:
     # --- nodes
 
     def filter(self, nodes: NodeTable) -> Verdicts:
-        statuses = [self._on_node(nodes, row).status for row in range(len(nodes))]
+        statuses = [self._on_node(nodes, row).status for row in nodes.each()]
         return replace(Verdicts.of_rows(statuses), explain=lambda row: self._explained(nodes.node(row), statuses[row]))
 
     def _explained(self, node: Node, status: Status) -> tuple[Finding, ...]:
@@ -147,7 +148,7 @@ class Decision:
             return tuple(out_of_reach(self.claims[index], node, self._available_on[index]) for index in indexes)
         return status.findings
 
-    def _on_node(self, nodes: NodeTable, row: int) -> Answer:
+    def _on_node(self, nodes: NodeTable, row: TableRow) -> Answer:
         """Pods on the node make no difference, unless devices take what pods request, so one answer holds."""
         name = nodes.name(row)
         answer = self._answers.get(name)
@@ -167,7 +168,7 @@ class Decision:
     def _counts_node_allocatable(self) -> bool:
         return self._handle.release.enabled("DRANodeAllocatableResources")
 
-    def _asked(self, nodes: NodeTable, row: int) -> Answer:
+    def _asked(self, nodes: NodeTable, row: TableRow) -> Answer:
         node, pod = nodes.node(row), self._pod
         if self._extended is not None:
             if self._extended.spec.devices.requests:
@@ -264,8 +265,8 @@ class Decision:
         """Claims that kept the pod from a node: only nodes that no plugin before this one rejects count."""
         if isinstance(outcome, Status) or plugin not in outcome.plugins:
             return set()
-        mine = np.flatnonzero(outcome.plugin == outcome.plugins.index(plugin))
-        answers = (self._answers.get(nodes.name(int(row))) for row in mine)
+        mine = nodes.names_where(outcome.plugin == outcome.plugins.index(plugin))
+        answers = map(self._answers.get, mine)
         return {index for answer in answers if answer is not None for index in answer.unavailable}
 
     def score(self, nodes: NodeTable) -> IntArray:
@@ -273,7 +274,7 @@ class Decision:
         scores = np.zeros(len(nodes), dtype=np.int64)
         if self._allocator is None:
             return scores
-        for row in range(len(nodes)):
+        for row in nodes.each():
             answer = self._on_node(nodes, row)
             if answer.result is not None:
                 scores[row] = score_of(self.claims, answer.result)

@@ -23,11 +23,12 @@ from kschedx.plugins.dynamic_resources.claims import PodClaim, unschedulable
 from kschedx.plugins.dynamic_resources.features import Features, published
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow, TableRows
 
 _NANO = 10**9
 
 
-def refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: int) -> Status:
+def refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: TableRow) -> Status:
     """Not Success where other pods on the node use the claim, as their status says."""
     name = claim.metadata.name
     users = set()
@@ -50,7 +51,7 @@ def fits(
     claims: Sequence[PodClaim],
     result: Mapping[str, Sequence[Pick]],
     nodes: NodeTable,
-    row: int,
+    row: TableRow,
 ) -> Status:
     """Whether the pod fits with what its new devices take. `result` is by name of the claim. Raises `FailureError`."""
     known = _known_devices(handle)
@@ -134,7 +135,7 @@ def _taken(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[tuple[s
 
 
 def _demand_fits(
-    pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...], nodes: NodeTable, row: int
+    pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...], nodes: NodeTable, row: TableRow
 ) -> Status:
     options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=True)
     with_devices = replace(pod.status, node_allocatable_resource_claim_statuses=statuses)
@@ -147,7 +148,7 @@ def _demand_fits(
                 return _unschedulable(f"pod level request for {resource} {short}")
     reasons: list[str] = []
     never = False
-    here = nodes.take(np.array([row], dtype=np.int64))
+    here = nodes.take(TableRows(np.array([row], dtype=np.int64)))
     for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *sorted(filter(is_hugepages, demand))):
         wanted = demand.get(resource, 0)
         allocatable = int(amounts(here, here.allocatable, resource)[0])

@@ -32,6 +32,7 @@ from kschedx.plugins.dynamic_resources.extended_resources import requested
 from kschedx.plugins.normalize import default_normalize
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -146,23 +147,23 @@ class DynamicResources(
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         return default_normalize(scores) if self._enabled else scores
 
-    def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The devices that claims would get."""
         return self._planned(state, node)
 
-    def bound(self, state: CycleState, pod: Pod, node: int, snapshot: Snapshot) -> Snapshot:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow, snapshot: Snapshot) -> Snapshot:
         if STATE not in state or (decision := state[STATE]) is None:
             return snapshot
         return snapshot.with_devices(decision.allocated(snapshot.cluster.nodes[node], snapshot.devices))
 
-    def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The same, written to the claims."""
         return self._planned(state, node)
 
-    def _planned(self, state: CycleState, node: int) -> Status:
+    def _planned(self, state: CycleState, node: ClusterRow) -> Status:
         if not self._enabled:
             return SUCCESS
         if STATE not in state:
             return error(NO_STATE)
         decision = state[STATE]
-        return SUCCESS if decision is None else Status(findings=decision.plan(self.handle.nodes.name(node)))
+        return SUCCESS if decision is None else Status(findings=decision.plan(self.handle.snapshot.cluster.names[node]))

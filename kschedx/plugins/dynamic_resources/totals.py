@@ -28,7 +28,7 @@ def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -
     features = Features.of(handle.release)
     found = published(devices, features)
     allocated = allocated_state(devices, shares=features.consumable_capacity)
-    counts = [_of_node(nodes.node(row), found, device_class, allocated, features.cel) for row in range(len(nodes))]
+    counts = [_of_node(nodes.node(row), found, device_class, allocated, features.cel) for row in nodes.each()]
     table = np.array(counts, dtype=np.int64).reshape(len(nodes), 2)
     return table[:, 0], table[:, 1]
 

@@ -14,6 +14,7 @@ from kschedx.plugins.inter_pod_affinity.tallies import SatisfiesAll
 from kschedx.plugins.inter_pod_affinity.terms import AffinityTerm
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows
 
 SHOWN = 5
 """How many pods or domains a finding names."""
@@ -27,9 +28,9 @@ class Accounts:
         self._pod = pod
         self._nodes = nodes
 
-    def __call__(self, row: int) -> tuple[Finding, ...]:
-        node = int(self._nodes.rows[row])
-        lacks_affinity = self._counts.lacks_affinity(self._nodes.take(np.array([row], dtype=np.int64)))
+    def __call__(self, row: TableRow) -> tuple[Finding, ...]:
+        node = self._nodes.cluster_row(row)
+        lacks_affinity = self._counts.lacks_affinity(self._nodes.take(TableRows(np.array([row], dtype=np.int64))))
         return (
             *(self._affinity(node) if lacks_affinity[0] else ()),
             *self._anti_affinity(node),
@@ -38,7 +39,7 @@ class Accounts:
 
     # --- a finding for each rule that fails
 
-    def _affinity(self, node: int) -> Iterator[PodAffinityUnsatisfied]:
+    def _affinity(self, node: ClusterRow) -> Iterator[PodAffinityUnsatisfied]:
         for term, satisfying in zip(self._counts.affinity_terms, self._satisfying, strict=True):
             domain = satisfying.domain(node)
             if domain is not None and len(satisfying.around(node)):
@@ -57,7 +58,7 @@ class Accounts:
                 matching_domains=satisfying.domains,
             )
 
-    def _anti_affinity(self, node: int) -> Iterator[PodAntiAffinityConflict]:
+    def _anti_affinity(self, node: ClusterRow) -> Iterator[PodAntiAffinityConflict]:
         for term, conflicting in zip(self._counts.anti_affinity_terms, self._conflicting, strict=True):
             domain = conflicting.domain(node)
             pods = conflicting.around(node)
@@ -71,7 +72,7 @@ class Accounts:
                     pod_count=len(pods),
                 )
 
-    def _existing_anti_affinity(self, node: int) -> Iterator[ExistingAntiAffinityConflict]:
+    def _existing_anti_affinity(self, node: ClusterRow) -> Iterator[ExistingAntiAffinityConflict]:
         for key, repelling in self._repelling.items():
             domain = repelling.domain(node)
             if domain is None:
@@ -146,7 +147,7 @@ class _Neighbours:
         order, self._start = rows_by_group(domains, len(self._label.values))
         self._by_domain = self._running[order]
 
-    def domain(self, node: int) -> str | None:
+    def domain(self, node: ClusterRow) -> str | None:
         return self._label[node]
 
     @cached_property
@@ -155,22 +156,22 @@ class _Neighbours:
         held = np.flatnonzero(np.diff(self._start))
         return tuple(sorted(value for code in held.tolist() if (value := self._label.values[code]) is not None)[:SHOWN])
 
-    def around(self, node: int) -> IntArray:
+    def around(self, node: ClusterRow) -> IntArray:
         """Rows of the pods in a node's domain, in the node's own world."""
         code = self._label.codes[node]
         return self._in_world(self._by_domain[self._start[code] : self._start[code + 1]], node)
 
-    def anywhere(self, node: int) -> IntArray:
+    def anywhere(self, node: ClusterRow) -> IntArray:
         """Rows of the pods in the cluster, in a node's own world."""
         return self._in_world(self._running, node)
 
-    def _in_world(self, pods: IntArray, node: int) -> IntArray:
+    def _in_world(self, pods: IntArray, node: ClusterRow) -> IntArray:
         removed, added = self._here(self._nodes.removed, node), self._here(self._nodes.added, node)
         if len(removed):
             pods = pods[~np.isin(pods, removed)]
         return np.concatenate([pods, added]) if len(added) else pods
 
-    def _here(self, change: PodRows | None, node: int) -> IntArray:
+    def _here(self, change: PodRows | None, node: ClusterRow) -> IntArray:
         """The pods of the mask that were changed on a node."""
         if change is None:
             return np.empty(0, dtype=np.int64)

@@ -20,6 +20,7 @@ from kschedx.api.types import ObjectMeta, Volume
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows
 from kschedx.snapshot.storage import Storage
 
 _UNBOUND = "<unbound>"
@@ -138,7 +139,7 @@ def _named(driver: str, handle: str, claim: PersistentVolumeClaim, plugin: str =
 class Attached(Struct, frozen=True, kw_only=True):
     """Volumes on nodes: `volumes[i]` is on the node of the cluster's row `nodes[i]`. Pairs can repeat."""
 
-    nodes: IntArray
+    nodes: ClusterRows
     volumes: IntArray
 
     def nodes_with(self, volume: int) -> IntArray:
@@ -146,7 +147,7 @@ class Attached(Struct, frozen=True, kw_only=True):
         rows: IntArray = self.nodes[self.volumes == volume]
         return rows
 
-    def volumes_on(self, node: int) -> IntArray:
+    def volumes_on(self, node: ClusterRow) -> IntArray:
         """The volumes of a row of the cluster's nodes."""
         volumes: IntArray = self.volumes[self.nodes == node]
         return volumes
@@ -207,9 +208,9 @@ class AttachedVolumes:
         pairs = (np.array(column, dtype=np.int64) for column in (holders, numbers, plugins))
         return next(pairs), next(pairs), next(pairs)
 
-    def by_attachment(self, node_index: Mapping[str, int]) -> Attached:
+    def by_attachment(self, node_index: Mapping[str, ClusterRow]) -> Attached:
         """What VolumeAttachments say is on a node, under the driver that attaches it."""
-        nodes: list[int] = []
+        nodes: list[ClusterRow] = []
         numbers: list[int] = []
         for attachment in self._storage.attachments:
             spec = attachment.spec
@@ -220,7 +221,7 @@ class AttachedVolumes:
             name = f"{spec.attacher}/{volume.spec.csi.volume_handle}"
             nodes.append(node)
             numbers.append(self.number(Attachable(name=name, driver=spec.attacher, title=volume.name)))
-        return Attached(nodes=np.array(nodes, dtype=np.int64), volumes=np.array(numbers, dtype=np.int64))
+        return Attached(nodes=cluster_rows(nodes), volumes=np.array(numbers, dtype=np.int64))
 
     def by_pods(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
         """What the pods of a table hold, its own additions and removals included.
@@ -244,7 +245,7 @@ class AttachedVolumes:
         counts = np.ones(len(on), dtype=np.bool_)
         for code, plugin in enumerate(self.plugins[1:], start=1):
             counts &= (of_plugin != code) | where_migrated(plugin)[on]
-        return Attached(nodes=on[counts], volumes=held[counts])
+        return Attached(nodes=ClusterRows(on[counts]), volumes=held[counts])
 
     def count(self, driver: str, sources: Sequence[Attached], node_count: int) -> IntArray:
         """(node of the cluster,) how many different volumes of a driver are on each node."""

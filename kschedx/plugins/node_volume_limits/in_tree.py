@@ -25,6 +25,7 @@ from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit
 from kschedx.plugins.node_volume_limits.attached import VolumeError
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow, each_row, rows_where
 
 REASON = "node(s) exceed max volume count"
 
@@ -69,8 +70,8 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         attaching = ~self._is_migrated[nodes.rows] if wanted else np.zeros(len(nodes), dtype=np.bool_)
         limits = allocatable_limit(nodes, self.limit_key, _NO_LIMIT)
         exceeded = np.zeros(len(nodes), dtype=np.bool_)
-        failed: dict[int, str] = {}
-        for row in map(int, np.flatnonzero(attaching)):
+        failed: dict[TableRow, str] = {}
+        for row in each_row(rows_where(attaching)):
             if limits[row] == _NO_LIMIT:
                 limits[row] = self.default_limit(nodes.node(row))
             try:
@@ -78,7 +79,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
             except VolumeError as wrong:
                 failed[row] = str(wrong)
 
-        def explain(row: int) -> tuple[Finding, ...]:
+        def explain(row: TableRow) -> tuple[Finding, ...]:
             if row in failed:
                 return (PluginMessage(text=failed[row]),)
             return (self._finding(nodes, row, wanted, int(limits[row])),)
@@ -158,11 +159,11 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         """(pod,) whether a pod may have a volume that counts."""
         return self.handle.snapshot.pods.specs.where(lambda spec: any(map(self._may_count, spec.volumes)))
 
-    def _attached(self, nodes: NodeTable, row: int) -> Disks:
+    def _attached(self, nodes: NodeTable, row: TableRow) -> Disks:
         """What the pods on a node have. Raises `VolumeError`."""
         return {disk: title for pod in self._pods(nodes, row) for disk, title in self._of_pod(pod).items()}
 
-    def _pods(self, nodes: NodeTable, row: int) -> IntArray:
+    def _pods(self, nodes: NodeTable, row: TableRow) -> IntArray:
         pods = nodes.pods_on(row)
         return pods[self._concerned[pods]]
 
@@ -171,7 +172,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         metadata = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
         return self._disks(metadata, pods.specs[row].volumes, is_new=False)
 
-    def _finding(self, nodes: NodeTable, row: int, wanted: Disks, limit: int) -> VolumeLimitExceeded:
+    def _finding(self, nodes: NodeTable, row: TableRow, wanted: Disks, limit: int) -> VolumeLimitExceeded:
         attached = self._attached(nodes, row)
         holders: dict[str, list[str]] = {disk: [] for disk in attached}
         for pod in self._pods(nodes, row):

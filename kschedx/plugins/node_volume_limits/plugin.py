@@ -34,6 +34,7 @@ from kschedx.plugins.node_volume_limits.attached import (
 )
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import TableRow, each_row, rows_where
 
 REASON = "node(s) exceed max volume count"
 
@@ -180,8 +181,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         lacking = self._where(lambda csi_node: driver not in _drivers(csi_node))
         reason = f"{driver} CSI driver is not installed on the node"
 
-        def explain(row: int) -> tuple[Finding, ...]:
-            return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[int(nodes.rows[row])])),)
+        def explain(row: TableRow) -> tuple[Finding, ...]:
+            return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[nodes.cluster_row(row)])),)
 
         answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
 
@@ -192,8 +193,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             broken = np.zeros(len(nodes.pods), dtype=np.bool_)
             broken[list(errors)] = True
             counts = self._where_migrated(plugin)[nodes.rows] if plugin else np.ones(len(nodes), dtype=np.bool_)
-            for row in np.flatnonzero((nodes.count_where(broken) > 0) & limited & counts):
-                pod = next(int(pod) for pod in nodes.pods_on(int(row)) if broken[pod])
+            for row in each_row(rows_where((nodes.count_where(broken) > 0) & limited & counts)):
+                pod = next(int(pod) for pod in nodes.pods_on(row) if broken[pod])
                 answers.reject(np.arange(len(nodes)) == row, _error(str(errors[pod])))
 
     def _reject_excess(
@@ -218,8 +219,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             for driver in dict.fromkeys(volume.driver for volume in volumes)
         )
 
-        def explain(row: int) -> tuple[Finding, ...]:
-            place = int(nodes.rows[row])
+        def explain(row: TableRow) -> tuple[Finding, ...]:
+            place = nodes.cluster_row(row)
             return tuple(
                 VolumeLimitExceeded(
                     driver=count.driver,
@@ -251,10 +252,10 @@ class _Answers:
     def __init__(self, count: int) -> None:
         self._case = np.zeros(count, dtype=np.int64)
         self._statuses = [SUCCESS]
-        self._explain: list[Callable[[int], tuple[Finding, ...]]] = [lambda _: ()]
+        self._explain: list[Callable[[TableRow], tuple[Finding, ...]]] = [lambda _: ()]
 
     def reject(
-        self, mask: BoolArray, status: Status, explain: Callable[[int], tuple[Finding, ...]] | None = None
+        self, mask: BoolArray, status: Status, explain: Callable[[TableRow], tuple[Finding, ...]] | None = None
     ) -> None:
         self._case[mask & (self._case == 0)] = len(self._statuses)
         self._statuses.append(status)

@@ -21,6 +21,7 @@ from kschedx.plugins.pod_topology_spread.matching import MatchingPods, SelectedP
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.rows import TableRow
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"
@@ -135,7 +136,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         """matching + itself - minimum > maxSkew."""
         return self.matching + self.spread.itself - self.minimum > self.spread.constraint.max_skew
 
-    def finding(self, row: int) -> Finding | None:
+    def finding(self, row: TableRow) -> Finding | None:
         """Why the constraint rejects a node, or None where it does not."""
         constraint = self.spread.constraint
         if self.missing[row]:
@@ -155,7 +156,7 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
             min_domains=constraint.min_domains if self.spread.too_few_domains else None,
         )
 
-    def _domains(self, row: int) -> tuple[DomainCount, ...]:
+    def _domains(self, row: TableRow) -> tuple[DomainCount, ...]:
         """The largest domains, as the node sees them."""
         if not self.change[row]:
             return self._unchanged_domains
@@ -189,7 +190,7 @@ def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
     """The first constraint that a node fails decides; the findings tell of all that it fails."""
     judged = tuple(spread.on(nodes.rows) for spread in spreads)
 
-    def explain(row: int) -> tuple[Finding, ...]:
+    def explain(row: TableRow) -> tuple[Finding, ...]:
         findings = (one.finding(row) for one in judged)
         return tuple(finding for finding in findings if finding is not None)
 

@@ -32,6 +32,7 @@ from kschedx.plugins.volume_binding.provisioning import Provision, allowed_topol
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.node_lookup import NodeLookup
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
 
@@ -48,6 +49,9 @@ class Conflict(IntFlag):
     """A claim is bound to a volume that does not exist."""
 
 
+_Explain = Callable[[ClusterRow], tuple[Finding, ...]]
+
+
 class _Bound(Struct, frozen=True, kw_only=True):
     """A bound claim's volume against all nodes; arrays are (node,)."""
 
@@ -60,7 +64,7 @@ class _Bound(Struct, frozen=True, kw_only=True):
     error: str = ""
     """Why it cannot be read so."""
 
-    def mismatch(self, node: int, labels: dict[str, str]) -> Finding:
+    def mismatch(self, node: ClusterRow, labels: dict[str, str]) -> Finding:
         if self.volume is None:
             return VolumeNotFound(claim=self.claim.key, persistent_volume=self.claim.spec.volume_name)
         volume = self.as_csi if self.as_csi is not None and self.migrated[node] else self.volume
@@ -96,7 +100,7 @@ class Binding:
         self.errors: list[str] = [""]
         self.error: IntArray = np.zeros(len(nodes), dtype=np.int64)
         """Position in `errors`; 0 where there is none."""
-        self._explain: list[tuple[BoolArray, Callable[[int], tuple[Finding, ...]]]] = []
+        self._explain: list[tuple[BoolArray, _Explain]] = []
         self._matches = Matches(searches=(), volumes=(), choices=())
         self._provisions: list[Provision] = []
         self._settle_bound()
@@ -104,7 +108,7 @@ class Binding:
 
     # --- the settling
 
-    def _reject(self, mask: BoolArray, conflict: Conflict, explain: Callable[[int], tuple[Finding, ...]]) -> None:
+    def _reject(self, mask: BoolArray, conflict: Conflict, explain: _Explain) -> None:
         self.conflicts[mask] |= conflict
         self._explain.append((mask, explain))
 
@@ -183,7 +187,7 @@ class Binding:
         settled = self.conflicts & (Conflict.NO_VOLUME | Conflict.NO_SPACE) > 0
         no_topology, no_space = one.no_topology, one.no_space & ~one.no_topology
 
-        def outside(node: int) -> tuple[Finding, ...]:
+        def outside(node: ClusterRow) -> tuple[Finding, ...]:
             found = self._unmatched(one, search, node)
             if found and not one.storage_class.can_provision:
                 return found
@@ -195,7 +199,7 @@ class Binding:
             )
             return (*found, mismatch)
 
-        def full(node: int) -> tuple[Finding, ...]:
+        def full(node: ClusterRow) -> tuple[Finding, ...]:
             return (*self._unmatched(one, search, node), one.insufficient(node))
 
         self._reject(no_topology & ~settled, Conflict.NO_VOLUME, outside)
@@ -203,26 +207,26 @@ class Binding:
 
     # --- the account
 
-    def _labels(self, node: int) -> dict[str, str]:
-        return self._nodes.node(node).metadata.labels
+    def _labels(self, node: ClusterRow) -> dict[str, str]:
+        return self._nodes.cluster.nodes[node].metadata.labels
 
-    def explain(self, node: int) -> tuple[Finding, ...]:
+    def explain(self, node: ClusterRow) -> tuple[Finding, ...]:
         if self.error[node]:
             return (PluginMessage(text=self.errors[int(self.error[node])]),)
         return tuple(finding for mask, findings in self._explain if mask[node] for finding in findings(node))
 
-    def _mismatch(self, bound: _Bound, node: int) -> tuple[Finding, ...]:
+    def _mismatch(self, bound: _Bound, node: ClusterRow) -> tuple[Finding, ...]:
         return (bound.mismatch(node, self._labels(node)),)
 
-    def _selected_elsewhere(self, node: int) -> tuple[Finding, ...]:
-        name = self._nodes.name(node)
+    def _selected_elsewhere(self, node: ClusterRow) -> tuple[Finding, ...]:
+        name = self._nodes.cluster.names[node]
         return tuple(
             SelectedNodeMismatch(claim=claim.key, selected_node=claim.selected_node)
             for claim in self.claims.delayed
             if claim.selected_node is not None and claim.selected_node != name
         )
 
-    def _unmatched(self, one: Provision, search: int | None, node: int) -> tuple[Finding, ...]:
+    def _unmatched(self, one: Provision, search: int | None, node: ClusterRow) -> tuple[Finding, ...]:
         """Why no existing volume does; nothing where there is none and one could be made."""
         found = None if search is None else self._matches.searches[search]
         if found is None or search is None:
@@ -247,17 +251,17 @@ class Binding:
         """Nothing is left to bind or to make."""
         return not self.claims.delayed
 
-    def bindings(self, node: int) -> tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]:
+    def bindings(self, node: ClusterRow) -> tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]:
         """Claims with the existing volumes that they would get."""
         chosen = (self._matches.chosen(number, node) for number in range(len(self._matches.searches)))
         pairs = zip(self._matches.searches, chosen, strict=True)
         return tuple((search.claim, volume) for search, volume in pairs if volume is not None)
 
-    def provisions(self, node: int) -> tuple[Provision, ...]:
+    def provisions(self, node: ClusterRow) -> tuple[Provision, ...]:
         """Claims for which a volume would be made."""
         return tuple(one for one in self._provisions if one.needed[node])
 
-    def plan(self, node: int) -> tuple[Finding, ...]:
+    def plan(self, node: ClusterRow) -> tuple[Finding, ...]:
         """What would be bound and made."""
         bindings = (
             VolumeToBind(claim=claim_facts(claim), persistent_volume=volume.name, capacity=volume.size_in_bytes)
@@ -267,7 +271,7 @@ class Binding:
             VolumeToProvision(
                 claim=claim_facts(one.claim),
                 provisioner=one.storage_class.provisioner,
-                node=self._nodes.name(node),
+                node=self._nodes.cluster.names[node],
             )
             for one in self.provisions(node)
         )

@@ -18,6 +18,7 @@ from kschedx.errors import InputError
 from kschedx.findings import LostCount, VolumeCandidate
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.node_lookup import NodeLookup
+from kschedx.snapshot.rows import ClusterRow
 
 NO_VOLUME = -1
 
@@ -197,12 +198,12 @@ class Matches(Struct, frozen=True, kw_only=True):
     volumes: tuple[PersistentVolume, ...]
     choices: tuple[IntArray, ...]
 
-    def taken_before(self, search: int, node: int) -> frozenset[str]:
+    def taken_before(self, search: int, node: ClusterRow) -> frozenset[str]:
         """Names of the volumes that earlier claims took on a node."""
         earlier = (int(choice[node]) for choice in self.choices[:search])
         return frozenset(self.volumes[number].name for number in earlier if number != NO_VOLUME)
 
-    def chosen(self, search: int, node: int) -> PersistentVolume | None:
+    def chosen(self, search: int, node: ClusterRow) -> PersistentVolume | None:
         number = int(self.choices[search][node])
         return None if number == NO_VOLUME else self.volumes[number]
 

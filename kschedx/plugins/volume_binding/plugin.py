@@ -28,6 +28,7 @@ from kschedx.plugins.volume_binding.scoring import score
 from kschedx.plugins.volume_binding.settled import settled
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow, each_cluster_row
 from kschedx.snapshot.snapshot import Snapshot
 
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
@@ -78,7 +79,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return Verdicts(
             codes=np.where(errors > 0, Code.ERROR, codes).astype(np.int64),
             reasons=Column(np.where(errors > 0, _EVERY_CONFLICT + 1 + errors, conflicts), reasons),
-            explain=lambda row: binding.explain(int(nodes.rows[row])),
+            explain=lambda row: binding.explain(nodes.cluster_row(row)),
         )
 
     def _reasons(self, conflict: Conflict) -> tuple[str, ...]:
@@ -95,7 +96,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             return SKIP
         binding = state[BINDING]
         provisions_count = self.handle.release.behaviour.provisioned_volumes_are_scored
-        has_bindings = binding is not None and any(binding.bindings(int(row)) for row in nodes.home_rows)
+        has_bindings = binding is not None and any(binding.bindings(row) for row in each_cluster_row(nodes.home_rows))
         return SUCCESS if provisions_count or has_bindings else SKIP
 
     @property
@@ -110,20 +111,21 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         if binding is None or not shape:
             return np.zeros(len(nodes), dtype=np.int64)
         with_provisions = self.handle.release.behaviour.provisioned_volumes_are_scored
-        scores = (score(binding, int(row), shape, with_provisions=with_provisions) for row in nodes.home_rows)
+        rows = each_cluster_row(nodes.home_rows)
+        scores = (score(binding, row, shape, with_provisions=with_provisions) for row in rows)
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
-    def reserve(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The volumes that claims would be bound to, and those that would be made."""
         binding = state[BINDING]
         return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
-    def bound(self, state: CycleState, pod: Pod, node: int, snapshot: Snapshot) -> Snapshot:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow, snapshot: Snapshot) -> Snapshot:
         if BINDING not in state or (binding := state[BINDING]) is None or binding.is_settled:
             return snapshot
         return replace(snapshot, storage=settled(binding, node, self.handle.nodes, snapshot.storage))
 
-    def pre_bind(self, state: CycleState, pod: Pod, node: int) -> Status:
+    def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""
         binding = state[BINDING]
         return SKIP if binding is None or binding.is_settled else Status(findings=binding.plan(node))

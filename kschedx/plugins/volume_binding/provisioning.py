@@ -14,6 +14,7 @@ from kschedx.findings import InsufficientStorageCapacity, StorageCapacity
 from kschedx.plugins.claim_facts import claim_facts, selector_text
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.node_lookup import NodeLookup
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
 UNLIMITED = -1
@@ -64,7 +65,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
                 positions.setdefault(row, []).append(position)
         return positions
 
-    def insufficient(self, node: int) -> InsufficientStorageCapacity:
+    def insufficient(self, node: ClusterRow) -> InsufficientStorageCapacity:
         """The account of a node for which no capacity has room."""
         near = self._by_node.get(node, [])[:_MOST_CAPACITIES]
         far = [one for one in self._largest_first[: _MOST_CAPACITIES + len(near)] if one not in near]

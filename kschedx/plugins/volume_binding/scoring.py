@@ -9,11 +9,12 @@ from kschedx.api.integers import truncated_quotient
 from kschedx.framework.args import UtilizationShapePoint
 from kschedx.plugins.shape_score import shape_score
 from kschedx.plugins.volume_binding.binding import Binding
+from kschedx.snapshot.rows import ClusterRow
 
 _FULL = 100
 
 
-def score(binding: Binding, node: int, shape: Sequence[UtilizationShapePoint], *, with_provisions: bool) -> int:
+def score(binding: Binding, node: ClusterRow, shape: Sequence[UtilizationShapePoint], *, with_provisions: bool) -> int:
     """0..100, the mean over storage classes: of the volumes to bind, or `with_provisions` of those to make where there
     are none to bind."""
     classes: dict[str, tuple[int, int]] = {}

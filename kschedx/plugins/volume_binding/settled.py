@@ -19,11 +19,12 @@ from kschedx.api.types import ObjectMeta
 from kschedx.plugins.volume_binding.binding import Binding
 from kschedx.plugins.volume_binding.provisioning import Provision
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
 
-def settled(binding: Binding, node: int, nodes: NodeTable, storage: Storage) -> Storage:
-    """The storage after every claim of a pod on this node, a row of the whole cluster, has its volume."""
+def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> Storage:
+    """The storage after every claim of a pod on this node has its volume."""
     claims, volumes = dict(storage.claims), dict(storage.volumes)
     for claim, volume in binding.bindings(node):
         volumes[volume.name] = replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)), status=_BOUND)
@@ -52,7 +53,7 @@ def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
     )
 
 
-def _made(one: Provision, node: int, nodes: NodeTable, storage: Storage) -> PersistentVolume:
+def _made(one: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
     """The volume that the driver makes: within reach of the node, by the topology keys that the driver has there."""
     claim, provisioner, name = one.claim, one.storage_class.provisioner, nodes.cluster.names[node]
     csi_node = storage.csi_nodes.get(name)

@@ -34,6 +34,7 @@ from kschedx.render.safe import visible
 from kschedx.render.screen import why
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe
+from kschedx.snapshot.rows import TableRow
 
 MOST_CANDIDATES = 200
 NOT_ASKED = "not asked"
@@ -112,7 +113,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     story_of: list[int] = []
     columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
     told = None if every_node else {group.rows[0] for group in diagnosis.groups}
-    for row in range(len(cycle.nodes)):
+    for row in cycle.nodes.each():
         pattern = tuple(cell[column[row]] for column in columns)
         pattern_of.append(patterns.setdefault(pattern, len(patterns)))
         verdict_of.append(int(cycle.filter.plugin[row]))
@@ -121,7 +122,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
         story_of.append(stories.setdefault(story, len(stories)))
     groups = [_members(group) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}
-    passing = tuple(row for row in range(len(cycle.nodes)) if row not in grouped)
+    passing = tuple(row for row in cycle.nodes.each() if row not in grouped)
     return Verdicts(
         plugins=plugins,
         nodes=tuple(map(visible, cycle.nodes.names)),
@@ -139,7 +140,7 @@ def _members(group: NodeGroup) -> tuple[int, ...]:
     return tuple(map(int, group.rows))
 
 
-def _story(diagnosis: Diagnosis, row: int) -> Iterator[Line]:
+def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
     detail = diagnosis.detail(row)
     for blocker in detail.account.blockers:
         for finding in told(blocker):

@@ -1,0 +1,83 @@
+"""A row of the whole cluster and a row of a part of it are never taken for each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from kschedx import Snapshot
+from kschedx.framework.runtime import request_options
+from kschedx.releases import resolve
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows, each_cluster_row, each_row, of_whole, rows_where
+from tests.builders import node, pod
+
+if TYPE_CHECKING:
+    from kschedx.framework.interface import FilterOutcome
+    from kschedx.snapshot.moving import MovingCluster
+    from kschedx.snapshot.rows import ClusterRows, TableRows
+
+    def mixed_up(
+        table: NodeTable,
+        outcome: FilterOutcome,
+        moving: MovingCluster,
+        number: int,
+        of_cluster: ClusterRow,
+        of_table: TableRow,
+        all_of_cluster: ClusterRows,
+        all_of_table: TableRows,
+    ) -> None:
+        """mypy refuses each of these lines; where it ever accepts one, it says that the comment is not needed."""
+        table.node(of_cluster)  # type: ignore[arg-type]
+        table.node(number)  # type: ignore[arg-type]
+        table.pods_on(of_cluster)  # type: ignore[arg-type]
+        table.take(all_of_cluster)  # type: ignore[arg-type]
+        table.take(np.arange(3))  # type: ignore[arg-type]
+        table.at(all_of_table)  # type: ignore[arg-type]
+        table.cluster_row(of_cluster)  # type: ignore[arg-type]
+        table.row_of(of_table)  # type: ignore[arg-type]
+        outcome.status(of_cluster)  # type: ignore[arg-type]
+        outcome.verdicts[0].explain(of_cluster)  # type: ignore[arg-type]
+        table.pods.on_node(of_table)  # type: ignore[arg-type]
+        PodRows(pods=np.arange(1), nodes=all_of_table)  # type: ignore[arg-type]
+        moving.place(0, of_table)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def whole() -> NodeTable:
+    objects = [node(name) for name in "abcd"] + [pod("p", on="c")]
+    return Snapshot.from_objects(objects).nodes(request_options(resolve()))
+
+
+@pytest.fixture
+def part(whole: NodeTable) -> NodeTable:
+    """Nodes d and c."""
+    return whole.at(cluster_rows([ClusterRow(3), ClusterRow(2)]))
+
+
+def test_rows_lead_from_one_table_to_the_other_and_back(part: NodeTable) -> None:
+    assert [part.cluster_row(row) for row in part.each()] == [3, 2]
+    assert [part.row_of(node) for node in each_cluster_row(part.rows)] == list(part.each()) == [0, 1]
+    assert part.row_of(ClusterRow(0)) is None
+    assert (part.row_named("c"), part.row_named("a")) == (1, None)
+
+
+def test_what_a_row_of_a_part_names_is_the_part_s_own(whole: NodeTable, part: NodeTable) -> None:
+    assert (part.name(TableRow(1)), whole.name(TableRow(1))) == ("c", "b")
+    assert part.node(TableRow(0)).metadata.name == "d"
+    assert [len(part.pods_on(row)) for row in part.each()] == [0, 1]
+    assert part.names_where(part.pod_count > 0) == ("c",)
+    assert list(each_row(rows_where(part.pod_count > 0))) == [1]
+
+
+def test_a_whole_table_has_the_order_of_the_cluster(whole: NodeTable) -> None:
+    assert all(whole.cluster_row(row) == of_whole(row) for row in whole.each())
+
+
+def test_rows_of_the_cluster_pick_nothing_from_a_part(part: NodeTable) -> None:
+    with pytest.raises(AssertionError, match="a table of the whole cluster"):
+        part.at(cluster_rows([ClusterRow(0)]))
+    with pytest.raises(AssertionError, match="a table of the whole cluster"):
+        part.only(["a"])
