@@ -175,12 +175,16 @@ def fit(
     in `explain`.
     """
     from kschedx.answer.subject import admitted, stored
+    from kschedx.api.given import mapping, text, whole_number
     from kschedx.explain.setup import Setup
     from kschedx.simulate.fit import fit as fitted
 
-    setup = Setup.for_cluster(snapshot, config=config, kube_version=kube_version, feature_gates=feature_gates)
-    subject = stored(snapshot, pod) if isinstance(pod, str) else admitted(snapshot, pod, setup)
-    return fitted(subject.snapshot, setup, subject.pod, wanted=replicas)
+    cluster = _snapshot(snapshot)
+    setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
+    is_name = isinstance(pod, str)
+    subject = stored(cluster, text(pod, "pod")) if is_name else admitted(cluster, mapping(pod, "pod"), setup)
+    wanted = None if replicas is None else whole_number(replicas, "replicas")
+    return fitted(subject.snapshot, setup, subject.pod, wanted=wanted)
 
 
 def autoscale(
@@ -200,6 +204,7 @@ def autoscale(
     the autoscaler's command line, name without dashes to value or list; `config` its scheduler configuration; `now` the
     time of the loop. Raises `errors.InputError` for input that cannot be used.
     """
+    from kschedx.api.given import flags as checked_flags
     from kschedx.api.given import mapping, text
     from kschedx.autoscaler.run import autoscale_snapshot
 
@@ -207,7 +212,7 @@ def autoscale(
         _snapshot(snapshot),
         group_label=text(group_label, "group_label"),
         templates=None if templates is None else mapping(templates, "templates"),
-        flags=flags,
+        flags=None if flags is None else checked_flags(flags, "flags"),
         config=None if config is None else mapping(config, "config"),
         kube_version=None if kube_version is None else text(kube_version, "kube_version"),
         now=None if now is None else text(now, "now"),

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Self
 
 from msgspec import Struct
 
+_LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+def one_line(text: str) -> str:
+    """With the ends of lines as escapes: `\\n`."""
+    return _LINE_END.sub(lambda found: ascii(found[0])[1:-1], text)
+
 
 class KschedxError(Exception):
     """Base of everything that kschedx raises on purpose; `str()` is one line that a user can act on."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -62,7 +73,7 @@ class InputError(KschedxError):
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if str(self.place) else self.message
-        return f"{text} ({self.hint})" if self.hint else text
+        return one_line(f"{text} ({self.hint})" if self.hint else text)
 
 
 class ConfigError(InputError):
@@ -80,7 +91,7 @@ class SeveralConfigError(ConfigError):
         return type(self)([error.at(place) for error in self.errors])
 
     def __str__(self) -> str:
-        return self.message
+        return one_line(self.message)
 
 
 class NotAdmittedError(InputError):

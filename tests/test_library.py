@@ -13,6 +13,7 @@ import kschedx
 from kschedx.errors import InputError, KschedxError
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import small_pod
+from tests.command import ROOT
 
 NODE: Any = node("node-1")
 POD: Any = pod("web", namespace="shop")
@@ -97,10 +98,11 @@ def test_a_pod_is_a_name_or_a_manifest(given: Any) -> None:
     "ask",
     [
         lambda snapshot: kschedx.explain(snapshot, POD),
+        lambda snapshot: kschedx.fit(snapshot, POD),
         kschedx.simulate,
         lambda snapshot: kschedx.autoscale(snapshot, group_label="a"),
     ],
-    ids=["explain", "simulate", "autoscale"],
+    ids=["explain", "fit", "simulate", "autoscale"],
 )
 def test_a_snapshot_is_one(ask: Callable[[Any], object], given: Any) -> None:
     assert "expected a snapshot, found " in refused(lambda: ask(given))
@@ -125,6 +127,39 @@ def test_what_belongs_to_a_question(name: str, given: Any) -> None:
     assert len(line) < 2000
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *of("kube_version", 1.36, [], {}, "x"),
+        *of("config", 5, "nope", {"profiles": LONG}, nested(3000)),
+        *of("feature_gates", 5, {"A": "yes"}),
+        *of("replicas", "3", 1.5, True, -1, 2**70),
+    ],
+)
+def test_what_belongs_to_how_many_fit(name: str, given: Any) -> None:
+    refused(lambda: kschedx.fit(SNAPSHOT, POD, **{name: given}))
+
+
+@pytest.mark.parametrize("given", [None, 5, object(), "\ud800", endless()])
+def test_what_may_fit_is_a_pod(given: Any) -> None:
+    refused(lambda: kschedx.fit(SNAPSHOT, given))
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *of("group_label", None, 5, "\ud800"),
+        *of("templates", 5, [], "x", {"g": LONG}),
+        *of("flags", 5, {("a",): 2}, {"expander": None}, {"expander": {}}, {"max-nodes-total": [[1]]}, {"a": object()}),
+        *of("now", 5, "x", "\ud800"),
+    ],
+)
+def test_what_belongs_to_the_autoscaler(name: str, given: Any) -> None:
+    growing = kschedx.load(str(ROOT / "fixtures" / "autoscaler-grows" / "cluster.yaml"))
+    arguments: Any = {"group_label": "pool", name: given}
+    refused(lambda: kschedx.autoscale(growing, **arguments))
+
+
 @pytest.mark.parametrize(("name", "given"), [("changes", 5), ("changes", [5]), ("changes", [{}]), ("namespace", 5)])
 def test_what_belongs_to_a_simulation(name: str, given: Any) -> None:
     arguments: Any = {name: given}
@@ -138,3 +173,4 @@ def test_where_it_is_wrong_is_said() -> None:
     line = refused(lambda: kschedx.explain(SNAPSHOT, POD, feature_gates=gates))
     assert line == "feature_gates: DRAAdminAccess: expected True or False, found a str"
     assert isinstance(InputError(""), KschedxError)
+    assert str(InputError("a\nb", hint="c\u2028d")) == "a\\nb (c\\u2028d)"

@@ -76,6 +76,25 @@ def texts(given: object, what: str) -> list[str]:
     return [text(one, what) for one in given]
 
 
+def whole_number(given: object, what: str) -> int:
+    """One that is not negative and fits into 64 bits."""
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InputError(f"expected a whole number, found {_a(given)}", place=Place(object=what))
+    if not 0 <= given < 2**63:
+        raise InputError("expected a number from 0 on that fits into 64 bits", place=Place(object=what))
+    return given
+
+
+def flags(given: object, what: str) -> dict[str, str | int | float | bool | list[str | int]]:
+    """A command line: names without dashes to a value, or to the values of a flag that is there several times."""
+    for name, value in mapping(given, what).items():
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, str | int | float | bool):
+                place = Place(object=what, field=name)
+                raise InputError(f"expected a text, a number or a boolean, found {_a(one)}", place=place)
+    return mapping(given, what)
+
+
 def path(given: object, what: str) -> str:
     """Of a file or a folder, as text."""
     import os

@@ -131,8 +131,11 @@ def _with_kind(raw: Raw, of: Peek, item: Peek) -> bytes:
     assert of.kind is not None
     fields = {"apiVersion": item.api_version or of.api_version or "", "kind": of.kind.removesuffix("List")}
     # for a field that is written twice, decoders take the later one: what the item has as null must go
-    body = {key: value for key, value in msgspec.json.decode(raw, type=dict[str, Raw]).items() if key not in fields}
-    return msgspec.json.encode({**fields, **body})
+    try:
+        written = msgspec.json.decode(raw, type=dict[str, Raw])
+    except UnicodeDecodeError:  # in a key: what is inside of strings is looked at later
+        raise InputError("not valid UTF-8") from None
+    return msgspec.json.encode({**fields, **{key: value for key, value in written.items() if key not in fields}})
 
 
 def _raws(text: Raw | bytes | memoryview) -> list[Raw]:

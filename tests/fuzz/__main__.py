@@ -2,54 +2,123 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
+import traceback
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
 import atheris
 
-with atheris.instrument_imports(include=["kschedx.sources", "kschedx.api"]):
+with atheris.instrument_imports(include=["kschedx"]):
     from tests.fuzz import targets
 
-from tests.fuzz import hostile
+from tests.fuzz import expressions, hostile, network
+
+KEEP_GOING = "--keep-going"
+"""A finding ends nothing: each is written to crash-..., once for the line that raised it."""
+_HERE = str(Path(__file__).resolve().parents[2])
 
 
 def main() -> None:
-    """Seeds an empty corpus from the fixtures, and runs."""
-    name, arguments = sys.argv[1], sys.argv[2:]
+    """Seeds an empty corpus, and runs."""
+    name, *arguments = sys.argv[1:]
+    target = targets.of(name)
+    run = target.run
+    if KEEP_GOING in arguments:
+        arguments.remove(KEEP_GOING)
+        run = _noting(run)
     for argument in arguments:
         if not argument.startswith("-") and not Path(argument).is_file():
-            _seed(Path(argument), name)
-    atheris.Setup([sys.argv[0], *arguments], targets.TARGETS[name], custom_mutator=_mutated)
+            _seed(Path(argument), target.seeds())
+    words = Path("fuzz.dict")
+    words.write_text("".join(f'"{_escaped(word)}"\n' for word in sorted(_words(name))))
+    given = [sys.argv[0], f"-dict={words}", *arguments]
+    atheris.Setup(given, run, custom_mutator=_mutator(name))
     atheris.Fuzz()
 
 
-def _seed(corpus: Path, name: str) -> None:
+def _words(name: str) -> set[str]:
+    of_cel = {str(token) for token in expressions.TOKENS}
+    of_manifests = {str(word) for word in (*hostile.WORDS, *files_keys())}
+    return of_cel if name in ("expressions", "selectors", "anonymous_selectors") else of_manifests
+
+
+def files_keys() -> Iterable[str]:
+    return {key for story in hostile.stories() for _, key in hostile.places(story) if isinstance(key, str)}
+
+
+def _escaped(word: str) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}" for byte in word.encode())
+
+
+def _seed(corpus: Path, seeds: Iterable[bytes]) -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     if any(corpus.iterdir()):
         return
-    seeds = {
-        "answers": [hostile.as_json(hostile.cluster(Random(seed))) for seed in range(100)],
-        "scalars": [json.dumps(leaf).encode() for leaf in (*hostile.LEAVES, *hostile.WORDS)],
-    }.get(name, list(hostile.texts()))
     for number, seed in enumerate(seeds):
-        (corpus / f"{number:03}").write_bytes(seed)
+        (corpus / f"{number:04}").write_bytes(seed)
 
 
-def _mutated(data: bytes, max_size: int, seed: int) -> bytes:
-    """Half of the time libFuzzer's mutation of bytes, otherwise another value somewhere in the JSON."""
-    random = Random(seed)
-    if random.random() < 0.5:
+def _noting(run: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    known: set[str] = set()
+
+    def noted(data: bytes) -> None:
         try:
-            value = json.loads(data)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict | list):
-            damaged = json.dumps(hostile.damaged(value, random)).encode()
-            if len(damaged) <= max_size:
-                return damaged
-    return bytes(atheris.Mutate(data, max_size))
+            run(data)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame for frame in frames if frame.filename.startswith(_HERE)]
+            where = f"{type(error).__name__} {lines[-1].filename}:{lines[-1].lineno}"
+            if where in known:
+                return
+            known.add(where)
+            path = Path(f"crash-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
+            path.write_bytes(data)
+            sys.stderr.write(f"FOUND {path}: {where}: {str(error)[:300]!r}\n")
+
+    return noted
+
+
+def _mutator(name: str) -> Callable[[bytes, int, int], bytes]:
+    family = targets.FAMILIES.get(name)
+    head = 0 if family is None else 1
+    has_words = {name} & {"expressions", "selectors", "anonymous_selectors"}
+
+    def mutated(data: bytes, max_size: int, seed: int) -> bytes:
+        """Half of the time libFuzzer's mutation of bytes, otherwise another value or word somewhere in the text."""
+        random = Random(seed)
+        found = None
+        if random.random() < 0.5 and len(data) > head:
+            found = _with_another_word(data[head:], random) if has_words else _with_another_value(data[head:], random)
+        if found is not None and len(found) + head <= max_size:
+            return data[:head] + found
+        return bytes(atheris.Mutate(data, max_size))
+
+    return mutated
+
+
+def _with_another_value(data: bytes, random: Random) -> bytes | None:
+    answers = data.split(network.BETWEEN)
+    number = random.randrange(len(answers))
+    before, brace, rest = answers[number].partition(b"{")
+    try:
+        value = json.loads(brace + rest)
+    except (ValueError, RecursionError):
+        return None
+    answers[number] = before + json.dumps(hostile.damaged(value, random)).encode()
+    return network.BETWEEN.join(answers)
+
+
+def _with_another_word(data: bytes, random: Random) -> bytes:
+    """Between two of the characters that end a word."""
+    ends = [0, *(index for index, byte in enumerate(data) if byte in b" .,()[]{}'\""), len(data)]
+    start = random.choice(ends)
+    end = start if random.random() < 0.4 else min((one for one in ends if one > start), default=start)
+    words = [str(random.choice(expressions.TOKENS)) for _ in range(random.choice((0, 1, 1, 1, 2, 3)))]
+    return data[:start] + "".join(words).encode(errors="replace") + data[end:]
 
 
 main()

@@ -121,7 +121,7 @@ def _vocabulary() -> dict[str, tuple[Json, ...]]:
     """The scalars that the fixtures have in fields of a name; and, under the name with a #, the keys of its maps."""
     found: dict[str, set[Json]] = {}
     for story in stories():
-        for holder, key in _places(story):
+        for holder, key in places(story):
             value = holder[key]
             if isinstance(key, str) and isinstance(value, str | int):
                 found.setdefault(key, set()).add(value)
@@ -133,10 +133,10 @@ def _vocabulary() -> dict[str, tuple[Json, ...]]:
 def damaged(value: Json, random: Random) -> Json:
     """The same with one place of it changed."""
     value = copy.deepcopy(value)
-    places = list(_places(value))
-    if not places:
+    found_places = list(places(value))
+    if not found_places:
         return value
-    holder, key = random.choice(places)
+    holder, key = random.choice(found_places)
     found = holder[key]
     match random.randrange(8):
         case 0:
@@ -144,7 +144,7 @@ def damaged(value: Json, random: Random) -> Json:
         case 1:
             holder[key] = [found, copy.deepcopy(found)] if not isinstance(found, list) else [*found, *found]
         case 2:
-            other, name = random.choice(places)
+            other, name = random.choice(found_places)
             holder[key] = copy.deepcopy(other[name])
         case 3:
             holder[key] = copy.deepcopy(random.choice(LEAVES))
@@ -154,11 +154,11 @@ def damaged(value: Json, random: Random) -> Json:
     return value
 
 
-def _places(value: Json) -> Iterator[tuple[Json, Any]]:
+def places(value: Json) -> Iterator[tuple[Json, Any]]:
     for key, inner in list(value.items()) if isinstance(value, dict) else list(enumerate(value)):
         yield value, key
         if isinstance(inner, dict | list):
-            yield from _places(inner)
+            yield from places(inner)
 
 
 def as_json(objects: list[Json]) -> bytes:

@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import hostile, targets
+from tests.fuzz import expressions, files, hostile, network, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +25,7 @@ seeds = st.integers(0, 2**32)
 @short
 @given(seeds)
 def test_clusters_by_chance(seed: int) -> None:
-    targets.answers(hostile.as_json(hostile.cluster(Random(seed))))
+    files.answers(hostile.as_json(hostile.cluster(Random(seed))))
 
 
 @short
@@ -34,7 +36,7 @@ def test_damaged_stories(seed: int, times: int) -> None:
     objects = random.sample(story, min(len(story), 12))
     for _ in range(times):
         objects = hostile.damaged(objects, random)
-    targets.answers(hostile.as_json(objects))
+    files.answers(hostile.as_json(objects))
 
 
 PIECES = [
@@ -55,54 +57,46 @@ def damaged_texts(draw: st.DrawFn) -> bytes:
 
 
 @settings(short, max_examples=150)
-@given(damaged_texts(), st.sampled_from([targets.json_pieces, targets.yaml_readers, targets.configurations]))
+@given(damaged_texts(), st.sampled_from([files.json_pieces, files.yaml_readers, files.configurations]))
 def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
     target(text)
 
 
-TOKENS = [
-    *'.()[]{}!?:,<>=-+*%/&|"\'\\ \n', "==", "&&", "||", "in", "r'", "b'", "x", "device", ".attributes", ".capacity",
-    ".driver", '["gpu.example.com"]', '["e"]', ".a", ".b", ".v", ".m", "1", "-9223372036854775808", "9u", "1e400",
-    "'a'", "'\\ud800'", "null", "true", "has(", "cel.bind(x, ", ".map(x, ", ".all(x, ", ".exists_one(x, ",
-    ".matches('(a*)*b')", ".sum()", ".sorted()", ".format([", "semver('1.0.0')", "quantity('1Ki')",
-    "cidr('10.0.0.0/8')", "ip('::1')",
-    "url('http://a')", "duration('1h')", "timestamp('2024-01-01T00:00:00Z')", "optional.of(", "sets.contains(", "type(",
-]  # fmt: skip
-
-
 @settings(short, max_examples=150)
-@given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join))
+@given(st.lists(st.sampled_from(expressions.TOKENS), max_size=12).map("".join))
 def test_selectors_by_chance(text: str) -> None:
-    targets.selectors(text.encode())
+    expressions.selectors(text.encode())
 
 
-KUBECONFIG = """
-current-context: c
-clusters:
-- name: k
-  cluster: {server: "https://h:6443", insecure-skip-tls-verify: false, proxy-url: "http://p:1"}
-contexts:
-- name: c
-  context: {cluster: k, user: u}
-users:
-- name: u
-  user:
-    token: abc
-    exec: {apiVersion: client.authentication.k8s.io/v1, command: f, env: [{name: A, value: b}], interactiveMode: Never}
-    auth-provider: {name: oidc, config: {id-token: x}}
-"""
+@pytest.mark.parametrize("name", sorted(targets.TARGETS))
+def test_seeds(name: str) -> None:
+    """Every target holds for what its corpus begins with."""
+    target = targets.of(name)
+    for seed in islice(target.seeds(), 60):
+        target.run(seed)
 
 
 @settings(short, max_examples=100)
-@given(st.integers(0, len(KUBECONFIG)), st.sampled_from([0, 1, 5, 30]), st.sampled_from(PIECES))
-def test_damaged_kubeconfigs(start: int, length: int, piece: bytes) -> None:
-    whole = KUBECONFIG.encode()
-    targets.kubeconfigs(whole[:start] + piece + whole[start + length :])
+@given(st.data())
+@pytest.mark.parametrize("name", [target.run.__name__ for target in targets.FAMILIES["network"]])
+def test_damaged_answers(name: str, data: st.DataObject) -> None:
+    target = targets.of(name)
+    whole = data.draw(st.sampled_from(list(target.seeds())))
+    start = data.draw(st.integers(0, len(whole)))
+    length, piece = data.draw(st.sampled_from([0, 1, 5, 30])), data.draw(st.sampled_from([*PIECES, network.BETWEEN]))
+    target.run(whole[:start] + piece + whole[start + length :])
 
 
-def test_with_coverage_as_a_guide(tmp_path: Path) -> None:
-    limits = ["-runs=200", "-seed=1", "-max_len=2000", "-rss_limit_mb=1024", "-timeout=20"]
-    command = [sys.executable, "-m", "tests.fuzz", "readers", *limits, f"-artifact_prefix={tmp_path}/", "corpus"]
+@settings(short, max_examples=100)
+@given(st.binary(max_size=12))
+def test_objects_of_a_program_by_chance(data: bytes) -> None:
+    files.library(data)
+
+
+@pytest.mark.parametrize("family", sorted(targets.FAMILIES))
+def test_with_coverage_as_a_guide(family: str, tmp_path: Path) -> None:
+    limits = ["-runs=150", "-seed=1", "-max_len=2000", "-rss_limit_mb=1024", "-timeout=20"]
+    command = [sys.executable, "-m", "tests.fuzz", family, *limits, f"-artifact_prefix={tmp_path}/", "corpus"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     told = ran.stderr.decode(errors="replace")

@@ -225,7 +225,7 @@ class ApiServer:
     def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place) -> RefusedError:
         """The server's own words, cut short, and what its status means."""
         status = response.status
-        reason = f"{status} {response.reason or ''}".strip()
+        reason = " ".join(f"{status} {response.reason or ''}".split())
         try:
             said = msgspec.json.decode(body, type=_Status).message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -237,7 +237,7 @@ class ApiServer:
             hint = "log in again, or name another --user"
             refused = RefusedError(f"{self.url} does not accept the credentials ({text})", place=self._place, hint=hint)
         elif 300 <= status < 400:
-            target = response.headers.get("Location", "elsewhere")[:_SHOWN]
+            target = " ".join(response.headers.get("Location", "elsewhere")[:_SHOWN].split())
             refused = RefusedError(f"no API server: it sends on to {target} ({reason})", place=place)
         else:
             refused = RefusedError(f"the server answers {text}", place=place)

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +24,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place, nearest
 from kschedx.sources.live import exec_plugins, oidc
 from kschedx.sources.live.kubeconfig import Choice, Cluster, Named, User
-from kschedx.sources.live.proxies import pool_through, proxy_of_environment, split_credentials
+from kschedx.sources.live.proxies import parts, pool_through, proxy_of_environment, split_credentials
 
 if TYPE_CHECKING:
     import urllib3
@@ -81,7 +80,7 @@ def access(choice: Choice, environment: Mapping[str, str], *, insecure: bool = F
     if insecure:
         cluster = replace(cluster, insecure_skip_tls_verify=True)
     url, in_url = split_credentials(cluster.server.rstrip("/"))
-    if not url.startswith(("http://", "https://")) or not urlsplit(url).hostname:
+    if not url.startswith(("http://", "https://")) or parts(cluster.server) is None:
         raise InputError(f'server: expected a URL with https://, found "{url}"', place=place)
     proxy = cluster.proxy_url or proxy_of_environment(url, environment)
     at = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     import urllib3
 
 _SCHEMES = ("http", "https", "socks5")
+_NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"\\^`{|}]")
 
 
 def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
     """As Go reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY; empty where there is none for this server."""
-    target = urlsplit(url)
+    target = parts(url)
+    if target is None:
+        return ""
     name = "https_proxy" if target.scheme == "https" else "http_proxy"
     found = environment.get(name.upper()) or environment.get(name) or ""
     excepted = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
@@ -63,12 +67,27 @@ def _excepts(one: str, host: str, port: str, address: ipaddress.IPv4Address | ip
 
 
 def split_credentials(url: str) -> tuple[str, str]:
-    """The URL without user and password, and those as `user:password`."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
+    """The URL without user and password, and those as `user:password`; of what is no URL, what is before its last @."""
+    at = parts(url)
+    if at is None:
+        scheme, separator, rest = url.partition("://") if "://" in url else ("", "", url)
+        credentials, _, host = rest.rpartition("@")
+        return f"{scheme}{separator}{host}", unquote(credentials)
+    if "@" not in at.netloc:
         return url, ""
-    credentials, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=host)), unquote(credentials)
+    credentials, _, host = at.netloc.rpartition("@")
+    return urlunsplit(at._replace(netloc=host)), unquote(credentials)
+
+
+def parts(url: str) -> SplitResult | None:
+    """None for what is no URL of a host."""
+    if _NOT_IN_URL.search(url):
+        return None
+    try:
+        at = urlsplit(url)
+        return at if at.hostname and (at.port is None or at.port) else None
+    except ValueError:  # brackets that are no address, a port that is no number
+        return None
 
 
 def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
@@ -76,13 +95,18 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
     import urllib3
 
     shown, credentials = split_credentials(proxy)
-    scheme = urlsplit(shown).scheme
-    if scheme not in _SCHEMES or not urlsplit(shown).hostname:
-        raise InputError(f'expected a URL with {", ".join(_SCHEMES)}, found "{shown}"', place=place)
+    at = parts(proxy)
+    no_proxy = InputError(f'expected a URL with {", ".join(_SCHEMES)}, found "{shown}"', place=place)
+    if at is None or at.scheme not in _SCHEMES:
+        raise no_proxy
+    scheme = at.scheme
     user, _, password = credentials.partition(":")
     if scheme != "socks5":
         headers = urllib3.make_headers(proxy_basic_auth=credentials) if credentials else None
-        return urllib3.ProxyManager(shown, proxy_headers=headers, **settings)
+        try:
+            return urllib3.ProxyManager(shown, proxy_headers=headers, **settings)
+        except urllib3.exceptions.LocationParseError:
+            raise no_proxy from None
     try:
         with warnings.catch_warnings(action="ignore"):  # of what is missing, which the error says
             from urllib3.contrib.socks import SOCKSProxyManager

@@ -228,6 +228,28 @@ def test_a_proxys_credentials_are_for_the_proxy_alone() -> None:
     assert split_credentials("https://a/b?c") == ("https://a/b?c", "")
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        *(
+            f"https://me:sesame@{host}"
+            for host in ("a b", "[::1", "h:x", "h:0", "h:99999", "a\nb", "", "{a}", "a@b@ c")
+        ),
+        "https://me:sesame/1@h",
+        "me:sesame@h",
+        "https:me:sesame@h",
+    ],
+)
+@pytest.mark.parametrize("field", ["server", "proxy-url"])
+def test_what_is_no_url_tells_no_password(field: str, written: str) -> None:
+    with pytest.raises(InputError) as caught:
+        access(choice({"server": HERE} | {field: written}), {})
+    told = str(caught.value)
+    assert told.startswith(f"config: cluster here: {field}: expected a URL with ")
+    assert "sesame" not in told
+    assert len(told.splitlines()) == 1
+
+
 def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "urllib3.contrib.socks", None)
     with pytest.raises(InputError) as caught:

@@ -1,0 +1,453 @@
+"""Files and what is made of them: clusters, configurations, archives, snapshots, documents; and Python's objects."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections import UserDict, UserList, deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import yaml
+
+import kschedx
+from kschedx.answer.run import explain_pod
+from kschedx.api.hidden import is_hidden, json_escaped, yaml_escaped
+from kschedx.errors import InputError, KschedxError, Place
+from kschedx.export.anonymous import anonymize
+from kschedx.framework.config import load_profiles
+from kschedx.loading import load
+from kschedx.releases import resolve
+from kschedx.render.document import to_json, to_yaml
+from kschedx.render.safe import visible
+from kschedx.schedulers import scheduler_of
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources import files, yaml_bulk
+from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.text import load_documents
+from tests.command import kschedx as command
+from tests.fuzz import hostile
+
+OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
+Found = list[tuple[dict[str, Any], Place]]
+
+
+def answers(data: bytes) -> None:
+    """A cluster: it is read, and its first pods are explained, in the snapshot and as new ones."""
+    with contextlib.suppress(KschedxError):
+        snapshot = _load(data)
+        for row in range(min(len(snapshot.pods), 3)):
+            with contextlib.suppress(KschedxError):
+                msgspec.json.encode(explain_pod(snapshot, snapshot.pods.key(row)).to_dict())
+        pods = [found for found, _ in _documents(data) if found.get("kind") == "Pod"]
+        for pod in pods[:3]:
+            with contextlib.suppress(KschedxError):
+                explain_pod(snapshot, pod)
+
+
+def answer_seeds() -> Iterator[bytes]:
+    yield from (hostile.as_json(hostile.cluster(Random(seed))) for seed in range(100))
+
+
+def json_pieces(data: bytes) -> None:
+    """JSON gives the same objects whatever the size of the pieces in which it is read."""
+    whole = _streamed(data, 1 << 20)
+    for size in (1, 8, 60):
+        pieces = _streamed(data, size)
+        # in a long file, what nobody reads of the envelope is not checked
+        assert whole is None or pieces == whole, (size, pieces, whole)
+    if whole is not None:
+        with contextlib.suppress(ValueError):
+            value = json.loads(data)
+            if isinstance(value, dict) and not str(value.get("kind")).endswith("List"):
+                assert _same(whole, [value]), (whole, value)
+
+
+def yaml_readers(data: bytes) -> None:
+    """The fast reader of YAML gives what the exact one gives; and so does JSON of what was read."""
+    with patch.object(yaml_bulk, "SMALL", 0), patch.object(yaml_bulk, "PIECE", 60):
+        fast = _yaml(data)
+    exact = _yaml(data)
+    # of two things that are wrong, any may be told
+    assert fast == exact or (isinstance(fast, str) and isinstance(exact, str)), (fast, exact)
+    if isinstance(exact, list):
+        objects = [found for found, _ in exact]
+        text = msgspec.json.encode(objects)
+        again = _yaml(text)
+        assert not isinstance(again, list) or [found for found, _ in again] == objects, (again, objects)
+
+
+def texts() -> Iterator[bytes]:
+    yield from (text for text in hostile.texts() if len(text) < 4000)
+
+
+def configurations(data: bytes) -> None:
+    """A KubeSchedulerConfiguration, and a Policy of the releases before it."""
+    with contextlib.suppress(KschedxError):
+        for document, _ in _documents(data):
+            with contextlib.suppress(KschedxError):
+                load_profiles(document, resolve("1.36"))
+            for version in ("1.22", "1.13", "1.5"):
+                with contextlib.suppress(KschedxError):
+                    scheduler_of(document, resolve(version))
+
+
+POLICY = {
+    "kind": "Policy",
+    "apiVersion": "v1",
+    "predicates": [
+        {"name": "PodFitsPorts"},
+        {"name": "ZoneLabels", "argument": {"labelsPresence": {"labels": ["zone"], "presence": True}}},
+        {"name": "Together", "argument": {"serviceAffinity": {"labels": ["region"]}}},
+    ],
+    "priorities": [
+        {"name": "LeastRequestedPriority", "weight": 1},
+        {"name": "Rack", "weight": 2, "argument": {"serviceAntiAffinity": {"label": "rack"}}},
+        {"name": "Zone", "weight": 1, "argument": {"labelPreference": {"label": "zone", "presence": False}}},
+    ],
+    "extenders": [
+        {"urlPrefix": "http://127.0.0.1:1/", "filterVerb": "f", "weight": 1, "managedResources": [{"name": "x/y"}]}
+    ],
+    "hardPodAffinitySymmetricWeight": 10,
+    "alwaysCheckAllPredicates": True,
+}
+
+
+def configuration_seeds() -> Iterator[bytes]:
+    yield json.dumps(POLICY).encode()
+    yield from (path.read_bytes() for path in sorted(hostile.FIXTURES.rglob("scheduler.yaml")))
+    yield from (path.read_bytes() for path in sorted((hostile.FIXTURES.parent / "profiles").glob("*.yaml")))
+
+
+def archives(data: bytes) -> None:
+    """A file of any form: an archive, something compressed, a dump. Nothing outside of it is read or written."""
+    with _folder() as folder:
+        path = folder / "dump"
+        path.write_bytes(data)
+        with contextlib.suppress(KschedxError):
+            for batch in files.read(str(path)):
+                with contextlib.suppress(msgspec.ValidationError):
+                    batch.decode(OBJECTS)
+        assert [one.name for one in folder.iterdir()] == ["dump"]
+
+
+def archive_seeds() -> Iterator[bytes]:
+    text = b'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}'
+    members = ("cluster.yaml", "a/pods.json", "../up.yaml", "/etc/x.yaml", "cluster-resources/nodes.json")
+    for form in ("", "gz", "xz"):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode=f"w:{form}") as tar:  # type: ignore[call-overload]
+            for name in members:
+                member = tarfile.TarInfo(name)
+                member.size = len(text)
+                tar.addfile(member, io.BytesIO(text))
+            link = tarfile.TarInfo("link.yaml")
+            link.type, link.linkname = tarfile.SYMTYPE, "../../etc/passwd"
+            tar.addfile(link)
+        yield packed.getvalue()
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", method) as zipped:
+            for name in members:
+                zipped.writestr(name, text)
+        yield packed.getvalue()
+    yield gzip.compress(text)
+    yield gzip.compress(gzip.compress(text))
+
+
+def documents(data: bytes) -> None:
+    """Names in documents, screens and snapshots: they read as what they are, and nothing is hidden or obeyed."""
+    text = data.decode(errors="replace")
+    for written, read in (
+        (to_json({text: text}), json.loads),
+        (to_yaml({text: text}), yaml.safe_load),
+        (json_escaped(json.dumps([text], ensure_ascii=False)), json.loads),
+        (yaml_escaped(json.dumps([text], ensure_ascii=False)), yaml.safe_load),
+    ):
+        assert not any(map(is_hidden, written.replace("\n", ""))), written
+        assert read(written) in ({text: text}, [text]), (written, text)
+    assert not any(map(is_hidden, visible(text))), text
+
+
+def document_seeds() -> Iterator[bytes]:
+    yield from (
+        text.encode() for text in ("a\u202eb\u200bc", "\U000e0001", "\x7f\x1b[31m", "é\u2028\u2029\ufeff", "- a: |\n")
+    )
+    yield from (str(leaf).encode(errors="replace") for leaf in hostile.LEAVES)
+
+
+def anonymizing(data: bytes) -> None:
+    """A cluster and its configuration, anonymized: it can be read again, and has the same pods in the same states."""
+    with contextlib.suppress(KschedxError):
+        objects = [found for found, _ in _documents(data)]
+        before = Snapshot.from_objects(objects)
+        after = Snapshot.from_objects(anonymize(objects, keep_selectors=True))
+        assert (len(before.pods), len(before.cluster.nodes)) == (len(after.pods), len(after.cluster.nodes))
+        for row in range(min(len(before.pods), 3)):
+            found, again = (_outcome(one, row) for one in (before, after))
+            assert found == again, (found, again)
+
+
+def _outcome(snapshot: Snapshot, row: int) -> object:
+    try:
+        found = explain_pod(snapshot, snapshot.pods.key(row))
+    except KschedxError as error:
+        return type(error).__name__
+    return found.outcome, len(found.best_nodes)
+
+
+QUESTIONS: tuple[tuple[str, ...], ...] = (
+    ("why", "--all-pending", "-s", "FILE"),
+    ("why", "--all-pending", "-s", "FILE", "-o", "json"),
+    ("why", "pod/web", "-s", "FILE", "-o", "wide"),
+    ("why", "pod/web", "-s", "FILE", "-o", "html"),
+    ("why", "pod/web", "-s", "FILE", "-o", "markdown"),
+    ("why", "pod/web", "-s", "FILE", "-o", "svg"),
+    ("why", "FILE", "-s", "CLUSTER"),
+    ("why", "FILE", "-s", "CLUSTER", "-o", "json"),
+    ("why", "FILE", "-s", "CLUSTER", "-o", "sarif"),
+    ("why", "pod/web", "-s", "CLUSTER", "--config", "FILE"),
+    ("profiles", "check", "FILE"),
+    ("profiles", "show", "FILE"),
+    ("doctor", "-s", "FILE"),
+    ("snapshot", "-s", "FILE", "-o", "-"),
+    ("snapshot", "-s", "FILE", "-o", "-", "--anonymize"),
+    ("snapshot", "-s", "FILE", "-o", "out.yaml", "--anonymize", "--config", "FILE", "--anonymize-map", "map.json"),
+    ("simulate", "-s", "FILE"),
+    ("simulate", "-s", "FILE", "-o", "json"),
+    ("fit", "pod/web", "-s", "FILE"),
+    ("fit", "FILE", "-s", "CLUSTER"),
+    ("drain", "n1", "-s", "FILE"),
+    ("diff-profiles", "default", "FILE", "-s", "CLUSTER"),
+    ("fleet", "-s", "FILE"),
+    ("merge", "FILE", "FILE"),
+    ("why", "node/n1", "-s", "FILE"),
+)
+"""Command lines; FILE has any bytes, and CLUSTER is as it should be."""
+CLUSTER = hostile.as_json(
+    [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n1"},
+            "status": {"allocatable": {"cpu": "4", "pods": "9"}},
+        },
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "c"}]}},
+    ]
+)
+_FORM = {"json": json.loads, "sarif": json.loads}
+
+
+def commands(data: bytes) -> None:
+    """A command about a file: an answer or a line, an exit code that is one, and nothing that a terminal obeys."""
+    asked, content = QUESTIONS[data[0] % len(QUESTIONS)] if data else QUESTIONS[0], data[1:]
+    with _folder() as folder:
+        paths = {"FILE": folder / "file.yaml", "CLUSTER": folder / "cluster.json"}
+        paths["FILE"].write_bytes(content)
+        paths["CLUSTER"].write_bytes(CLUSTER)
+        ran = command(*(str(paths.get(word, word)) for word in asked), cwd=folder)
+    told = (asked, ran.code, ran.err)
+    assert ran.code in (0, 1, 2, 3), told
+    assert "Traceback" not in ran.err, told
+    assert not any(map(is_hidden, (ran.out + ran.err).replace("\n", ""))), told
+    if asked[-1] in _FORM and ran.out:
+        _FORM[asked[-1]](ran.out)
+
+
+def command_seeds() -> Iterator[bytes]:
+    random = Random(1)
+    stories = [text for text in hostile.texts() if len(text) < 3000]
+    for number, asked in enumerate(QUESTIONS):
+        yield bytes([number]) + CLUSTER
+        if "--config" not in asked:
+            yield bytes([number]) + random.choice(stories)
+        else:
+            yield from (bytes([number]) + text for text in configuration_seeds() if len(text) < 1500)
+
+
+def library(data: bytes) -> None:
+    """Whatever Python objects are given to the library, it raises its own exceptions."""
+    values = _values(data)
+    ask: tuple[Callable[[Any], object], ...] = (
+        Snapshot.from_objects,
+        lambda given: Snapshot.from_objects([given]),
+        lambda given: kschedx.explain(KNOWN, given),
+        lambda given: kschedx.explain(KNOWN, "default/web", config=given),
+        lambda given: kschedx.explain(KNOWN, "default/web", kube_version=given),
+        lambda given: kschedx.explain(KNOWN, "default/web", feature_gates=given),
+        lambda given: kschedx.explain(KNOWN, "default/web", admission_plugins=given),
+        lambda given: kschedx.explain(given, "default/web"),
+        lambda given: kschedx.simulate(KNOWN, changes=given),
+        lambda given: kschedx.simulate(KNOWN, namespace=given),
+        lambda given: kschedx.fit(KNOWN, given),
+        lambda given: kschedx.fit(KNOWN, "default/web", config=given),
+        lambda given: kschedx.fit(KNOWN, "default/web", kube_version=given),
+        lambda given: kschedx.fit(KNOWN, "default/web", feature_gates=given),
+        lambda given: kschedx.fit(given, "default/web"),
+        lambda given: kschedx.fit(KNOWN, "default/web", replicas=given),
+        lambda given: kschedx.autoscale(GROWING, group_label=given),
+        lambda given: kschedx.autoscale(GROWING, group_label="a", templates=given),
+        lambda given: kschedx.autoscale(GROWING, group_label="a", flags=given),
+        lambda given: kschedx.autoscale(GROWING, group_label="a", now=given),
+    )
+    for given in values[-2:]:
+        if not isinstance(given, str | Path):
+            with contextlib.suppress(KschedxError):
+                kschedx.load(given)
+        for one in ask:
+            try:
+                one(given)
+            except KschedxError as error:
+                assert len(str(error).splitlines()) <= 1, error  # noqa: PT017 - not what is raised, but how it is said
+                str(error).encode()
+
+
+KNOWN = Snapshot.from_objects(json.loads(CLUSTER)["items"])
+GROWING = load([str(hostile.FIXTURES / "autoscaler-grows" / "cluster.yaml")])
+_KEYS = (
+    "metadata",
+    "name",
+    "namespace",
+    "spec",
+    "kind",
+    "apiVersion",
+    "labels",
+    "containers",
+    "status",
+    "web",
+    "A",
+    "max-nodes-total",
+    "force-ds",
+    "cores-total",
+    "expander",
+    "pool-1",
+    "Node",
+    "Pods",
+)
+_LEAVES: tuple[Callable[[], Any], ...] = (
+    lambda: None,
+    lambda: True,
+    lambda: 10**5000,
+    lambda: -(2**63),
+    lambda: 1.36,
+    lambda: float("nan"),
+    lambda: "Pod",
+    lambda: "v1",
+    lambda: "Node",
+    lambda: "\ud800",
+    lambda: "\0",
+    lambda: b"bytes",
+    object,
+    lambda: datetime.now(UTC),
+    set,
+    deque,
+    lambda: memoryview(b"x"),
+    lambda: Path("x"),
+    lambda: 3 + 4j,
+    lambda: range(3),
+    lambda: Ellipsis,
+    lambda: type,
+    lambda: (one for one in (1, 2)),
+    lambda: "1.36",
+    lambda: "DRAAdminAccess",
+    list,
+    dict,
+    UserDict,
+    UserList,
+    lambda: -1,
+    lambda: "default/web",
+    lambda: 0,
+    lambda: msgspec.Raw(b"{"),
+    lambda: msgspec.UNSET,
+    lambda: iter([1]),
+)
+
+
+def _values(data: bytes) -> list[Any]:
+    """A program for a stack: leaves are put on it, and made into lists and maps."""
+    stack: list[Any] = [json.loads(CLUSTER)["items"][1]]
+    for byte in data[:60]:
+        top = stack[-1]
+        match byte % 8:
+            case 0 | 1:
+                stack.append(_LEAVES[byte // 8 % len(_LEAVES)]())
+            case 2:
+                stack.append([top])
+            case 3:
+                stack.append({_KEYS[byte // 8 % len(_KEYS)]: top})
+            case 4 if len(stack) > 1 and isinstance(stack[-2], dict):
+                stack.pop()
+                stack[-1][_KEYS[byte // 8 % len(_KEYS)]] = top
+            case 5 if isinstance(top, dict):
+                with contextlib.suppress(TypeError):
+                    top[stack[-2] if len(stack) > 1 else 5] = top if byte & 64 else None
+            case 6:
+                stack.append(UserDict(top) if isinstance(top, dict) else UserList([top]))
+            case _:
+                stack.append((top, *stack[-3:-1]))
+    return stack
+
+
+def library_seeds() -> Iterator[bytes]:
+    for leaf in range(len(_LEAVES)):
+        yield bytes([leaf * 8 % 256])
+        for key in range(len(_KEYS)):
+            yield bytes([leaf * 8 % 256, key * 8 + 4, 2])
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def _stdin(data: bytes) -> Any:
+    with patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(data))):
+        yield
+
+
+def _load(data: bytes) -> Snapshot:
+    with _stdin(data):
+        return load(["-"])
+
+
+def _documents(data: bytes) -> Found:
+    with _stdin(data):
+        return load_documents("-")
+
+
+def _streamed(data: bytes, size: int) -> list[dict[str, Any]] | None:
+    """The objects, None where they are not JSON objects."""
+    try:
+        stream = JsonStream(io.BytesIO(data), source="-", chunk=size, small=size)
+        return [found for batch in stream.batches() for found in batch.decode(OBJECTS)]
+    except (InputError, msgspec.ValidationError):
+        return None
+
+
+def _same(one: object, other: object) -> bool:
+    # the text, as no number that is not a number is equal to itself
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _yaml(data: bytes) -> Found | str:
+    try:
+        batches = [(batch.origin, batch.decode(OBJECTS)) for batch in yaml_bulk.read(data, source="-")]
+    except InputError as error:
+        return str(error)
+    except msgspec.ValidationError:
+        return "no objects"
+    return [(found, origin.place(index)) for origin, objects in batches for index, found in enumerate(objects)]
