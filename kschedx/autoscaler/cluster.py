@@ -9,9 +9,10 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.autoscaler_command import Written
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
-from kschedx.autoscaler.command_line import Written, of_deployments
+from kschedx.autoscaler.command_line import of_deployments
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.groups_file import GroupsFile
 from kschedx.autoscaler.loop import Answer, Choice, Loop, PodAnswer, Result, Setup

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from kschedx.api.autoscaler_command import SCALE_UP
 from kschedx.errors import ConfigError, nearest
 from kschedx.framework.duration import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
@@ -155,15 +156,12 @@ _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
 }
 """Flag to the field that it sets and how it is read."""
 
-READ = frozenset({*_FLAGS, "startup-taint", "ignore-taint", "cores-total", "memory-total", "gpu-total"})
-"""Every flag that is read."""
-
 
 def check_known(names: Sequence[str]) -> None:
     """Raises `ConfigError` for the first name that is no flag which is read here."""
     for name in names:
-        if name not in READ:
-            raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, READ))
+        if name not in SCALE_UP:
+            raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, SCALE_UP))
 
 
 def _limits(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from kschedx.api import devices, optional_admission, scheduler_plugins, storage, types
+from kschedx.api import autoscaler_command, devices, optional_admission, scheduler_plugins, storage, types
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -144,7 +144,15 @@ def cut(value: object, shape: Shape) -> object:
             return value
 
 
+def keep_flags(deployment: object, kept: Any) -> None:
+    """Gives what is kept of cluster-autoscaler's Deployment the flags that decide; nothing else of its command line."""
+    for position, flags in autoscaler_command.flags_of_containers(deployment):
+        kept["spec"]["template"]["spec"]["containers"][position] |= autoscaler_command.command(flags)
+
+
 # --- objects
+
+_AUTOSCALER = autoscaler_command.PROGRAM.encode()
 
 
 class Slim:
@@ -212,8 +220,11 @@ class Slim:
             self._put(events.KIND, raw)
 
     def _put(self, kind: str, raw: Raw) -> None:
-        line = msgspec.json.encode(cut(msgspec.json.decode(raw), SHAPES[kind]))
-        self._lines.setdefault(kind, []).append(line)
+        whole = msgspec.json.decode(raw)
+        kept = cut(whole, SHAPES[kind])
+        if kind == "Deployment" and _AUTOSCALER in bytes(raw):
+            keep_flags(whole, kept)
+        self._lines.setdefault(kind, []).append(msgspec.json.encode(kept))
 
     # --- pods
 

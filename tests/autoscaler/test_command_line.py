@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from kschedx.autoscaler.command_line import of_deployments, parsed, typed
+from kschedx.api.autoscaler_command import parsed
+from kschedx.autoscaler.command_line import of_deployments, typed
 from kschedx.autoscaler.flags import Flags, check_known
 from kschedx.autoscaler.groups_file import read_groups
 from kschedx.errors import ConfigError, InputError

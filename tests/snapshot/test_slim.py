@@ -13,6 +13,7 @@ import kschedx
 from kschedx.api.kinds import KINDS
 from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 from kschedx.errors import KschedxError
+from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
 from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
@@ -181,6 +182,35 @@ def test_of_events_only_the_schedulers_refusals_are_written() -> None:
     assert [one["reason"] for one in slim([event("Pulled"), event("FailedScheduling"), event("BackOff")])] == [
         "FailedScheduling"
     ]
+
+
+def test_of_the_autoscalers_command_line_only_the_flags_that_decide_are_written() -> None:
+    words = [
+        "./cluster-autoscaler",
+        "--cloud-config=/etc/key",
+        "--expander=random",
+        "--startup-taint",
+        "acme.example/boot",
+        "--v=4",
+    ]
+    containers = [{"name": "proxy", "image": "proxy"}, {"name": "it", "image": "ca", "command": words}]
+    manifest: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "autoscaler", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }
+    (kept,) = slim([manifest])
+    first, second = kept["spec"]["template"]["spec"]["containers"]
+    assert "args" not in first
+    assert second["command"] == ["cluster-autoscaler"]
+    assert second["args"] == ["--expander=random", "--startup-taint=acme.example/boot"]
+    assert slim([kept]) == [kept]
+    anonymous: Any = anonymize([kept])[0]
+    args = anonymous["spec"]["template"]["spec"]["containers"][1]["args"]
+    assert args[0] == "--expander=random"
+    assert args[1].startswith("--startup-taint=")
+    assert "acme" not in args[1]
 
 
 def test_every_kind_that_is_read_has_a_shape() -> None:

@@ -16,6 +16,7 @@ from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
 from kschedx.export.anonymous import devices as device_texts
 from kschedx.export.anonymous import selectors as device_selectors
+from kschedx.export.anonymous.autoscaler import keep_flags
 from kschedx.export.anonymous.changes import Change, Json, Names, Record
 from kschedx.snapshot import events
 
@@ -228,6 +229,8 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
     metadata = item.get("metadata")
     names.begin(f"{kind} {metadata.get('name', '')}" if isinstance(metadata, Mapping) else kind)
     changed = RECORDS[key](item, names)
+    if key == "Deployment" and changed is not None:
+        keep_flags(item, changed, names)
     return None if changed is None else {"apiVersion": written, "kind": kind, **changed}
 
 
