@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -51,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schedulers": {"snapshot", "framework", "legacy", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
-    "words": {"api", "findings", "framework", "explain", "fixes"},
+    "words": {"api", "findings", "framework", "explain", "fixes", "autoscaler"},
     "holding": {"api", "snapshot", "framework"},
     "answer": {
         "api",
@@ -267,6 +268,57 @@ def test_slow_packages_are_imported_inside_functions() -> None:
         if found.at_start and found.distribution in NEVER_AT_MODULE_LEVEL
     )
     assert not (text := listed(wrong)), f"import these where they are used:\n{text}"
+
+
+# Facts only: what is said of them stands in `render`. An error says itself what is wrong.
+WITHOUT_SENTENCES = ("explain", "fixes", "answer")
+TEXTS_OF_UPSTREAM = {PACKAGE / "explain" / "events.py"}
+"""kube-scheduler's own words, which are read there."""
+SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)
+"""Two words in a row; a command line is none."""
+
+
+def sentences(source: str) -> Iterator[str]:
+    """The literals of a module that are said to somebody: no docstrings, errors, assertions and types."""
+    tree = ast.parse(source)
+    aside = set[ast.AST]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant()) | ast.Raise() | ast.Assert():
+                aside |= set(ast.walk(node))
+            case ast.FunctionDef(returns=ast.Name(id="NoReturn")):
+                aside |= set(ast.walk(node))
+            case ast.Call(func=ast.Name(id=name)) if name == "cast" or name.lstrip("_").startswith("refuse"):
+                aside |= set(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node not in aside and SENTENCE.match(str(node.value)):
+            yield f"{node.lineno}: {node.value!r}"
+
+
+@pytest.mark.parametrize("part", WITHOUT_SENTENCES)
+def test_facts_are_told_in_render_alone(part: str) -> None:
+    files = [path for path in FILES if part_of_file(path) == part and path not in TEXTS_OF_UPSTREAM]
+    said = [
+        f"{path.relative_to(ROOT)}:{text}" for path in files for text in sentences(path.read_text(encoding="utf-8"))
+    ]
+    assert not said, "sentences belong in render/words:\n" + "\n".join(said)
+
+
+def test_a_sentence_is_known_from_other_literals() -> None:
+    source = """
+'''What it is about.'''
+def refuse(kind: str) -> NoReturn:
+    about = "of another kind"
+    raise InputError(about)
+def told(pod):
+    assert pod, "asked for a pod"
+    if not pod.name:
+        raise InputError(f"{pod} has no name")
+    refuse("what they are")
+    command = f"kubectl get {pod} -A"
+    return cast("tuple[int, str]", pod), "PersistentVolumeClaim", "label:", f"the pod of {pod}"
+"""
+    assert list(sentences(source)) == ["12: 'the pod of '"]
 
 
 @pytest.mark.parametrize(

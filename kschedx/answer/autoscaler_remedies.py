@@ -8,12 +8,22 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.quantity import Unit
 from kschedx.api.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.api.types import Pod, Taint
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.limits import AT_MAXIMUM
 from kschedx.autoscaler.pods import Outcome
+from kschedx.autoscaler.remedy import (
+    Amount,
+    RaiseMaximum,
+    RaisePriority,
+    Remedy,
+    RemedyStep,
+    RequestAtMost,
+    TolerateTaints,
+    UncordonNode,
+)
 from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.findings import InsufficientResource
 from kschedx.fixes import pod_edits
@@ -26,17 +36,8 @@ LEAST_SHARE = 2
 _PLENTY = 1000
 
 
-class Remedy(Struct, frozen=True, kw_only=True):
-    """A change, and what the autoscaler does then."""
-
-    title: str
-    group: str
-    nodes: int
-    """That are added to the group."""
-
-
 class _Trial(Struct, frozen=True, kw_only=True):
-    title: str
+    step: RemedyStep
     pod: Pod
     snapshot: Snapshot | None = None
     status: AutoscalerStatus | None = None
@@ -46,14 +47,16 @@ def remedies(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> tuple[Rem
     """For a pod that nothing is added for; changes to the pod come first."""
     if scaling.choice is not None:
         return ()
-    found: dict[str, Remedy] = {}
+    found: dict[RemedyStep, Remedy] = {}
     for trial in islice(_trials(autoscaler, scaling, pod), MOST_TRIALS):
         then = autoscaler.about(trial.pod, snapshot=trial.snapshot, status=trial.status)
         if then is None or then.choice is None or not then.choice.resizes:
             continue
         first = then.choice.resizes[0]
-        title = trial.title.format(size=first.after)
-        found.setdefault(title, Remedy(title=title, group=first.group, nodes=first.after - first.before))
+        step = trial.step
+        if isinstance(step, RaiseMaximum):
+            step = replace(step, after=first.after)
+        found.setdefault(step, Remedy(step=step, group=first.group, nodes=first.after - first.before))
     return tuple(found.values())
 
 
@@ -61,7 +64,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
     if scaling.pod.outcome is Outcome.EXPENDABLE:
         cutoff = autoscaler.flags.expendable_pods_priority_cutoff
         raised = replace(pod, spec=replace(pod.spec, priority=cutoff))
-        yield _Trial(title=f"give it a priority of at least {cutoff}", pod=raised)
+        yield _Trial(step=RaisePriority(at_least=cutoff), pod=raised)
     if scaling.pod.outcome is not Outcome.CONSIDERED:
         return
     for group in scaling.groups:
@@ -72,8 +75,8 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
             groups = autoscaler.status.groups
             larger = (replace(one, max_size=one.target + _PLENTY) if one.name == group.name else one for one in groups)
             status = replace(autoscaler.status, groups=tuple(larger))
-            title = f"raise the maximum of {group.name} from {group.max_size} to {{size}}"
-            yield _Trial(title=title, pod=pod, status=status)
+            step = RaiseMaximum(group=group.name, before=group.max_size, after=_PLENTY)
+            yield _Trial(step=step, pod=pod, status=status)
 
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
@@ -84,23 +87,22 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
     match status.plugin:
         case "TaintToleration":
             taints = tuple(_untolerated(template.node.spec.taints, pod))
-            title = f"tolerate {' and '.join(map(str, taints))}"
-            yield _Trial(title=title, pod=pod_edits.tolerating(pod, taints))
+            yield _Trial(step=TolerateTaints(taints=taints), pod=pod_edits.tolerating(pod, taints))
         case "NodeResourcesFit":
             short = [one for one in status.findings if isinstance(one, InsufficientResource)]
             if len(short) < len(status.findings) or any(one.free * LEAST_SHARE < one.requested for one in short):
                 return
             options = request_options(autoscaler.release)
-            told = []
+            amounts = []
             changed: Pod | None = pod
             for one in short:
                 unit = Unit.of(one.resource)
                 step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[unit]
                 amount = one.free // step * step
                 changed = changed and pod_edits.requesting(changed, one.resource, amount, options)
-                told.append(f"{format_quantity(amount, unit)} {one.resource}")
+                amounts.append(Amount(resource=one.resource, amount=amount))
             if changed is not None:
-                yield _Trial(title=f"request at most {' and '.join(told)}", pod=changed)
+                yield _Trial(step=RequestAtMost(amounts=tuple(amounts)), pod=changed)
         case "NodeUnschedulable" if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
@@ -113,8 +115,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                     taints=tuple(one for one in node.spec.taints if one.key != "node.kubernetes.io/unschedulable"),
                 ),
             )
-            title = f"uncordon {name}, so that new nodes do not count as cordoned"
-            yield _Trial(title=title, pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
+            yield _Trial(step=UncordonNode(node=name), pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
 
 
 def _untolerated(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:

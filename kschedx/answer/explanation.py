@@ -19,8 +19,8 @@ from kschedx.holding import Holding, find_holding
 from kschedx.render.words.fixes import no_fix
 
 if TYPE_CHECKING:
-    from kschedx.answer.autoscaler_remedies import Remedy
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
+    from kschedx.autoscaler.remedy import Remedy
 
 
 class Explanation(Struct, frozen=True, dict=True):
@@ -114,8 +114,12 @@ class Explanation(Struct, frozen=True, dict=True):
         made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
         if self.autoscaler is not None and self.scaling is not None:
             from kschedx.autoscaler.pod_document import scaling_document
+            from kschedx.render.words.autoscaler import remedy_title
 
-            fixes = [{"title": one.title, "group": one.group, "nodes": one.nodes} for one in self.scaling_remedies]
+            fixes = [
+                {"title": remedy_title(one.step), "group": one.group, "nodes": one.nodes}
+                for one in self.scaling_remedies
+            ]
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
         if self.holding:
             from kschedx.answer.holding_document import holding_document

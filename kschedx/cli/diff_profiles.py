@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
     from kschedx.cli.manifests import Manifests, Written
-    from kschedx.explain.difference import Summary
+    from kschedx.explain.difference import LeftOut, Summary
     from kschedx.explain.profile_changes import Change
     from kschedx.explain.setup import Setup
     from kschedx.explain.two_setups import Pair
@@ -260,7 +260,7 @@ def _pods(
     return pair, (first, second)
 
 
-def _compare(pair: Pair, rows: list[int], left_out: dict[str, int], jobs: int) -> Summary:
+def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
     from kschedx.cli.parallel import Progress, results
     from kschedx.errors import UndecidableError
     from kschedx.explain.difference import Difference, Summary
@@ -294,7 +294,7 @@ def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Sum
         print_comparison(before, after, found, summary, everything=wide)
 
     def document() -> dict[str, object]:
-        from kschedx.explain.difference_document import difference_document
+        from kschedx.answer.difference_document import difference_document
 
         return difference_document(before, after, found, summary)
 

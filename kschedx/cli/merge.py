@@ -30,8 +30,8 @@ def merge(
 
     import msgspec
 
+    from kschedx.answer.shards import Part, merged
     from kschedx.errors import InputError, Place
-    from kschedx.explain.shards import Part, merged
     from kschedx.render.document import to_json
 
     parts = []

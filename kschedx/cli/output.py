@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from kschedx.answer.shards import Shard
     from kschedx.errors import KschedxError
-    from kschedx.explain.shards import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
 

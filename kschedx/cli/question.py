@@ -23,10 +23,10 @@ from kschedx.cli.options import CHANGES, OPTIONS, Part
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kschedx.answer.shards import Shard
     from kschedx.autoscaler.cluster import Options
     from kschedx.cli.connection import Reached
     from kschedx.explain.setup import Setup
-    from kschedx.explain.shards import Shard
     from kschedx.export.slim import Slim
     from kschedx.framework.extenders import Ask
     from kschedx.simulate.changes import Change
@@ -237,8 +237,8 @@ def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
 
 def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
     """What --shard says. Raises `InputError`."""
+    from kschedx.answer.shards import Shard
     from kschedx.errors import InputError
-    from kschedx.explain.shards import Shard
 
     if typed is None:
         return None

@@ -111,7 +111,9 @@ def simulate(
     simulation = run(options)
     connection.tell_missing(snapshot)
     other = other_outcomes(simulation, options, run) if ties else None
-    told = None if other is None else other.text
+    from kschedx.render.simulation import ties_text
+
+    told = None if other is None else ties_text(other)
     write(report(simulation, steps=steps, ties=told, growth=growth), output)
     return exit_code(simulation)
 

@@ -13,7 +13,7 @@ from kschedx.answer.explanation import Explanation
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
 from kschedx.errors import ConfigError, Place, UndecidableError
-from kschedx.explain.many import Answer, Group, cause_of, decisive
+from kschedx.explain.many import Answer, Group, Taken, cause_of, decisive
 from kschedx.framework.cycle import Outcome
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """Where in a file it is from."""
     node: str = ""
     """Where the pod goes, where that is known without its whole story."""
-    taken: str = ""
-    """Who took the place that it would have had alone."""
+    taken: Taken | None = None
+    """The place that it would have had alone."""
 
 
 class Asked:

@@ -77,6 +77,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.cli import connection
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.many import owner_of, rows_in_queue_order
+    from kschedx.render.many import evicted_note
     from kschedx.render.words.notes import note_text
     from kschedx.simulate.in_turn import InTurn
 
@@ -116,7 +117,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         )
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.release) if rows else (None, ())
-    notes = (*(() if in_turn is None else in_turn.notes()), *map(note_text, said))
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
     if autoscaler is not None and part is None:
         from kschedx.autoscaler.growth import grow
         from kschedx.render.autoscaler import growth_text

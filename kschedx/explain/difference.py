@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 import numpy as np
 from msgspec import Struct, field
@@ -298,6 +298,15 @@ class Group(Struct, frozen=True, kw_only=True):
     """Largest first."""
 
 
+class LeftOut(Enum):
+    """Why a pod that was asked for is not compared."""
+
+    OF_KUBELET = auto()
+    """A static pod."""
+    OF_OTHERS = auto()
+    """Another scheduler's."""
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """The differences of many pods."""
 
@@ -305,8 +314,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     undecided: Mapping[str, str] = field(default_factory=dict)
     """Pods that kschedx cannot decide about, with what it would need."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """Why pods that were asked for were not compared, and how many."""
+    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
+    """Pods that were asked for and were not compared."""
 
     @property
     def same(self) -> int:

@@ -141,8 +141,8 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         known |= told
 
 
-_TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each node"
-_LABEL = "label "
+_TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each-node"
+_LABEL = "label:"
 
 
 def _traits(finding: Finding) -> Iterator[str]:

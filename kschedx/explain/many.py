@@ -27,6 +27,14 @@ _SHARED = frozenset({
 """Facts of findings that pods may share: what is asked for, not whose it is nor how much there is."""
 
 
+class Taken(Struct, frozen=True, kw_only=True):
+    """The place that a pod would have if it came first."""
+
+    node: str
+    by: tuple[str, ...]
+    """The pods that are put there before it."""
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """What becomes of one pod, in short."""
 
@@ -47,8 +55,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What is wrong in words, one for each kind of rejection, the nearest first."""
     command: str = ""
     """What tells the whole story."""
-    taken: str = ""
-    """Who took the place that the pod would have had alone."""
+    taken: Taken | None = None
+    """The place that the pod would have had alone."""
 
 
 class Group(Struct, frozen=True, kw_only=True):

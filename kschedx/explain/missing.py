@@ -38,9 +38,9 @@ ADDED = "missing.yaml"
 
 def require_nodes_and_pods(snapshot: Snapshot) -> None:
     """Raise `UndecidableError` for a snapshot that nothing can be said about."""
-    for kind, leaves in (("Node", "where a pod could go"), ("Pod", "what the nodes have left")):
+    for kind in ("Node", "Pod"):
         if kind in snapshot.source.missing:
-            refuse(snapshot, kind, leaves)
+            refuse(snapshot, kind, KINDS[kind].leaves)
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
@@ -53,25 +53,31 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
     for plugin in PLUGIN_OF_ANNOTATION.values():
         if "Namespace" in forbidden and plugin in plugins:
             refuse(snapshot, "Namespace", f"what {plugin} reads in the namespace's annotations", pod)
-    for kind, name, leaves in (
-        ("PriorityClass", spec.priority_class_name if spec.priority is None else "", "the priority of {}"),
-        ("RuntimeClass", spec.runtime_class_name, "what {} adds to its pods"),
-    ):
-        is_built_in = kind == "PriorityClass" and name in BUILT_IN_CLASSES
-        if name and not is_built_in and not snapshot.source.kinds.get(kind) and snapshot.source.may_lack(kind):
-            raise UndecidableError(
-                f"pod {pod.key}: {leaves.format(name)} is not known: the dump holds no {KINDS[kind].plural} "
-                f"({get_command([kind], ADDED)}, and add -s {ADDED})"
-            )
+    named = spec.priority_class_name if spec.priority is None else ""
+    if named and named not in BUILT_IN_CLASSES and _is_not_dumped(snapshot, "PriorityClass"):
+        _refuse_dump("PriorityClass", f"the priority of {named}", pod)
+    if spec.runtime_class_name and _is_not_dumped(snapshot, "RuntimeClass"):
+        _refuse_dump("RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
     if "RuntimeClass" in forbidden and spec.runtime_class_name:
         refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
-        named = spec.priority_class_name
         refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
     if "LimitRange" in forbidden and any(
         not (one.resources.requests and one.resources.limits) for one in (*spec.init_containers, *spec.containers)
     ):
         refuse(snapshot, "LimitRange", "what a container asks for that does not say so itself", pod)
+
+
+def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
+    return not snapshot.source.kinds.get(kind) and snapshot.source.may_lack(kind)
+
+
+def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
+    """Raise the `UndecidableError` that names a kind which a dump holds nothing of."""
+    raise UndecidableError(
+        f"pod {pod.key}: {leaves} is not known: the dump holds no {KINDS[kind].plural} "
+        f"({get_command([kind], ADDED)}, and add -s {ADDED})"
+    )
 
 
 def require_for_decision(cycle: Cycle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, auto
 
 from msgspec import Struct
 
@@ -17,6 +18,15 @@ WEIGHED = frozenset({"score", "priorities"})
 """The points whose plugins have a weight; a Policy has priorities."""
 
 
+class Unspelled(Enum):
+    """What a configuration has no text for."""
+
+    PROFILE = auto()
+    """There is one."""
+    BY_CLUSTER_SIZE = auto()
+    """No percentageOfNodesToScore."""
+
+
 class Change(Struct, frozen=True, kw_only=True):
     """One setting; a side that lacks it is empty."""
 
@@ -28,8 +38,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """The plugin, the gate, or the setting."""
     setting: str = ""
     """`weight`, `position`, the path of an argument; empty where the subject itself comes or goes."""
-    before: str = ""
-    after: str = ""
+    before: str | Unspelled = ""
+    after: str | Unspelled = ""
 
 
 def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
@@ -84,13 +94,12 @@ def _names(before: Setup, after: Setup) -> list[str]:
 def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
     first, second = before.profile_compared(name), after.profile_compared(name)
     if first is None or second is None:
-        there = "a profile"
         yield Change(
             profile=name,
             place="scheduler",
             subject="profile",
-            before=there if first else "",
-            after=there if second else "",
+            before=Unspelled.PROFILE if first else "",
+            after=Unspelled.PROFILE if second else "",
         )
         return
     if first.percentage_of_nodes_to_score != second.percentage_of_nodes_to_score:
@@ -107,8 +116,9 @@ def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
         yield from _args(name, plugin, first.args.get(plugin), second.args.get(plugin))
 
 
-def _percentage(profile: Profile) -> str:
-    return f"{profile.percentage_of_nodes_to_score}%" if profile.percentage_of_nodes_to_score else "by cluster size"
+def _percentage(profile: Profile) -> str | Unspelled:
+    share = profile.percentage_of_nodes_to_score
+    return f"{share}%" if share else Unspelled.BY_CLUSTER_SIZE
 
 
 def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[Change]:

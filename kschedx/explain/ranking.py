@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
 import numpy as np
 from msgspec import Struct
 
@@ -116,24 +118,24 @@ def compared(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
     return tuple(sorted((lead for lead in leads if lead.difference), key=lambda lead: -lead.difference))
 
 
-RULE_NAMES = (
-    "fewest PodDisruptionBudget violations",
-    "lowest priority of the most important victim",
-    "lowest sum of the victims' priorities",
-    "fewest victims",
-    "latest start of the most important victims",
-)
-"""What each of preemption's rules prefers, in their order."""
+class Rule(Enum):
+    """What each of preemption's rules compares, in their order."""
+
+    PDB_VIOLATIONS = auto()
+    HIGHEST_PRIORITY = auto()
+    SUM_OF_PRIORITIES = auto()
+    VICTIMS = auto()
+    START = auto()
 
 
-def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
-    """The rule that leaves only the `best` candidates (node rows); empty where there was nothing to choose."""
+def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> Rule | None:
+    """The rule that leaves only the `best` candidates (node rows); None where there was nothing to choose."""
     left = candidates
-    for name, rule in zip(RULE_NAMES, RULES, strict=True):
-        numbers = [rule(candidate, pods) for candidate in left]
+    for rule, measure in zip(Rule, RULES, strict=True):
+        numbers = [measure(candidate, pods) for candidate in left]
         least = min(numbers, default=0)
         remaining = tuple(one for one, number in zip(left, numbers, strict=True) if number == least)
         if len(remaining) == len(best) and len(remaining) < len(left):
-            return name
+            return rule
         left = remaining
-    return ""
+    return None

@@ -10,7 +10,7 @@ from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.explain.as_if_new import as_if_new
-from kschedx.explain.difference import Difference, compare
+from kschedx.explain.difference import Difference, LeftOut, compare
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.explain.story import Story
@@ -19,9 +19,6 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Missing, Snapshot
-
-OF_KUBELET = "static pods, which a kubelet starts itself"
-OF_OTHERS = "pods of other schedulers"
 
 
 class Pair:
@@ -108,7 +105,7 @@ class Pair:
 
     def choose(
         self, *, namespace: str | None = None, labels: Selector | None = None, pending: bool, running: bool
-    ) -> tuple[list[int], dict[str, int]]:
+    ) -> tuple[list[int], dict[LeftOut, int]]:
         """Rows of the pods that are asked for, and why others of them cannot be compared, with their number.
 
         With neither `pending` nor `running` it is both.
@@ -126,7 +123,7 @@ class Pair:
         of_others = ~pods.specs.where(lambda spec: self.knows(spec.scheduler_name)) & ~of_kubelet
         left_out = {
             why: count
-            for why, mask in ((OF_KUBELET, of_kubelet), (OF_OTHERS, of_others))
+            for why, mask in ((LeftOut.OF_KUBELET, of_kubelet), (LeftOut.OF_OTHERS, of_others))
             if (count := int(np.count_nonzero(wanted & mask)))
         }
         return np.flatnonzero(wanted & ~of_kubelet & ~of_others).tolist(), left_out

@@ -10,9 +10,6 @@ from msgspec import Struct
 from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import Step
 
-EXTENDER = "the extender"
-"""No trial asks one."""
-
 
 class Certainty(StrEnum):
     VERIFIED = "verified"
@@ -33,4 +30,6 @@ class Fix(Struct, frozen=True, kw_only=True):
     remaining: Mapping[str, int]
     """Of a partial fix: plugin to the number of nodes that it still rejects, the first to do so or not."""
     deciding: tuple[str, ...] = ()
-    """Who could still reject those nodes: plugins that kschedx does not have, or `EXTENDER`."""
+    """Who could still reject those nodes: plugins that kschedx does not have."""
+    extender_decides: bool = False
+    """An extender could too, which no trial asks."""

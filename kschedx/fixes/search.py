@@ -14,7 +14,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, Untold, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
-from kschedx.fixes.model import EXTENDER, Certainty, Fix
+from kschedx.fixes.model import Certainty, Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import remedies
@@ -22,7 +22,7 @@ from kschedx.fixes.situation import Place, Situation, tried
 from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.framework.unheard import Kind, Stake
+from kschedx.framework.unheard import Kind, Stake, Unheard
 from kschedx.snapshot.rows import TableRow
 
 MOST_PLACES = 16
@@ -335,20 +335,23 @@ def _partial(situations: Sequence[Situation], start: Situation, cycle: Cycle) ->
 
 
 def _fix(situation: Situation, cycle: Cycle) -> Fix:
-    deciding = _deciding(cycle) if situation.feasible else ()
+    open_ = _deciding(cycle) if situation.feasible else ()
+    deciding = tuple(dict.fromkeys(one.name for one in open_ if one.kind is not Kind.EXTENDER))
+    extender_decides = bool(situation.feasible) and (
+        cycle.is_extended or any(one.kind is Kind.EXTENDER for one in open_)
+    )
+    is_sure = situation.feasible and not deciding and not extender_decides
     return Fix(
         steps=situation.proposal.steps,
-        certainty=Certainty.VERIFIED if situation.feasible and not deciding else Certainty.PARTIAL,
+        certainty=Certainty.VERIFIED if is_sure else Certainty.PARTIAL,
         changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
         feasible_nodes=situation.feasible,
         remaining={} if situation.feasible else situation.remaining,
         deciding=deciding,
+        extender_decides=extender_decides,
     )
 
 
-def _deciding(cycle: Cycle) -> tuple[str, ...]:
+def _deciding(cycle: Cycle) -> tuple[Unheard, ...]:
     """Who has a say about nodes that all others accept, and cannot be asked about what is only tried."""
-    if cycle.is_extended:
-        return (EXTENDER,)
-    deciding = (one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
-    return tuple(dict.fromkeys(EXTENDER if one.kind is Kind.EXTENDER else one.name for one in deciding))
+    return tuple(one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)

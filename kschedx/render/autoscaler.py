@@ -23,6 +23,7 @@ from kschedx.render.layout import BLANK, DIM, fact_lines, paragraph, text
 from kschedx.render.units import amount, count, listed
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe, headline
+from kschedx.render.words.autoscaler import remedy_title
 
 MOST_GROUPS = 5
 """Lines of groups on the first screen."""
@@ -46,7 +47,7 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
             lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
     lines += _event(explanation, scaling, width)
     for number, remedy in enumerate(explanation.scaling_remedies):
-        told = f"{remedy.title} (verified: adds {count(remedy.nodes, 'node')} to {remedy.group})"
+        told = f"{remedy_title(remedy.step)} (verified: adds {count(remedy.nodes, 'node')} to {remedy.group})"
         lines += paragraph(told, width, first="  fix       " if number == 0 else " " * _INDENT, indent=_INDENT + 2)
     lines += [line for told in _basis(autoscaler, scaling) for line in _fact("by", told, width)]
     return lines

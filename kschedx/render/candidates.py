@@ -11,6 +11,7 @@ from kschedx.framework.interface import Candidate
 from kschedx.render.layout import BOLD, DIM, fact_lines, line, paragraph, text
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
+from kschedx.render.words.preemption import rule_text
 
 SHOWN = 3
 LINES_OF_BEST = 3
@@ -41,7 +42,7 @@ def _title(cycle: Cycle) -> str:
     if len(best) > 1:
         return f"{title}: {listed(best, 3)} are equal, kube-scheduler takes any of them"
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
-    return f"{title}: {best[0]} is best" + (f" by {rule}" if rule else "")
+    return f"{title}: {best[0]} is best" + (f" by {rule_text(rule)}" if rule else "")
 
 
 def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, everything: bool) -> list[Text]:

@@ -11,6 +11,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.story import Preemption
 from kschedx.releases import POINTS
 from kschedx.render.units import count, listed
+from kschedx.render.words.comparison import left_out_text, setting_text
 
 ARROW = "→"
 MOST_GATES = 6
@@ -64,7 +65,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
 
 
 def _change(change: Change) -> str:
-    before, after = change.before, change.after
+    before, after = setting_text(change.before), setting_text(change.after)
     if change.place == "behaviour" and {before, after} == {"true", "false"}:
         return "from now on" if after == "true" else "no longer"
     if change.setting:
@@ -197,7 +198,7 @@ def _messages(difference: Difference) -> tuple[str, ...]:
 
 def left_out(summary: Summary) -> list[str]:
     """What was asked for and not compared."""
-    told = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
+    told = [f"not compared: {number:,} {left_out_text(why)}" for why, number in summary.left_out.items()]
     if summary.undecided:
         pod, why = next(iter(summary.undecided.items()))
         told.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")

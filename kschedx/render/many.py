@@ -8,7 +8,7 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.many import Answer, Group, counts, groups
+from kschedx.explain.many import Answer, Group, Taken, counts, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, line, paragraph
@@ -16,6 +16,7 @@ from kschedx.render.units import count, listed
 
 MOST_LINES = 40
 SHOWN = 3
+SHOWN_OTHERS = 2
 
 
 def print_many(
@@ -86,6 +87,18 @@ def sentence(answers: Sequence[Answer]) -> str:
     return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
 
 
+def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
+    """A line about whom preemption evicts for the pods that wait; none where nobody is."""
+    if not evicted:
+        return ()
+    return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}: kschedx simulate tells where they go",)
+
+
+def _taken(taken: Taken) -> str:
+    by = f": taken by {listed(taken.by, SHOWN_OTHERS)}" if taken.by else ""
+    return f"it would go to {taken.node}{by}"
+
+
 def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bool) -> list[Text]:
     first = group.first
     good = first.outcome is Outcome.SCHEDULED
@@ -94,8 +107,8 @@ def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bo
     lines += _members(group, width, wide=wide)
     if first.headlines and first.message:
         lines += paragraph(first.message, width, first="  event  ", style=DIM)
-    if first.taken:
-        lines += paragraph(first.taken, width, first="  alone  ")
+    if first.taken is not None:
+        lines += paragraph(_taken(first.taken), width, first="  alone  ")
     fix = "" if good else fix_of(group)
     if fix:
         lines += paragraph(fix, width, first="  fix    ")

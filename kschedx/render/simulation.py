@@ -12,6 +12,7 @@ from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, lin
 from kschedx.render.units import amount, count, listed
 from kschedx.simulate.queue import Step
 from kschedx.simulate.simulation import Simulation, WorkloadResult
+from kschedx.simulate.ties import OtherOutcomes
 from kschedx.simulate.usage import PODS, NodeUse, Usage
 
 SHOWN_WORKLOADS = 8
@@ -247,3 +248,14 @@ def total_text(usage: Usage, resource: str) -> str:
     """`12 of 64` of a resource over all nodes."""
     use = usage.total()
     return f"{amount(resource, use.requested.get(resource, 0))} of {amount(resource, use.allocatable.get(resource, 0))}"
+
+
+def ties_text(found: OtherOutcomes) -> str:
+    """Whether it matters how ties fall."""
+    if not found.ties:
+        return "no decision is a matter of chance"
+    decisions = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} a matter of chance"
+    first, least, most = found.placed[0], min(found.placed), max(found.placed)
+    if least == most:
+        return f"{decisions}; with {found.tried} other lots as many pods are placed, {first:,}"
+    return f"{decisions}; with {found.tried} other lots {least:,} to {most:,} pods are placed"

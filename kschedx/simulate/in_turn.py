@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from kschedx.answer.explanation import Explanation
+from kschedx.explain.many import Taken
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
-
-SHOWN = 2
 
 
 class InTurn:
@@ -50,25 +49,20 @@ class InTurn:
         simulation = self._simulation
         return Run(simulation.setup.scheduler_on(simulation.before))
 
-    def taken(self, pod: str) -> str:
-        """Who took the place of a pod that would fit if it came first; empty where it would not."""
+    def taken(self, pod: str) -> Taken | None:
+        """Who took the place of a pod that would fit if it came first; None where it would not."""
         if pod not in self._simulation.messages or pod in self._simulation.undecided:
-            return ""
+            return None
         run = self._alone
         decision = run.decide(run.cluster.pods.rows[pod])
         if decision.outcome is not Outcome.SCHEDULED:
-            return ""
+            return None
         names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
         node = min(names)
-        before = [other for other, place in self._simulation.placed.items() if place == node]
-        more = f" and {len(before) - SHOWN} more" if len(before) > SHOWN else ""
-        taken = f": taken by {', '.join(before[:SHOWN])}{more}" if before else ""
-        return f"it would go to {node}{taken}"
+        before = tuple(other for other, place in self._simulation.placed.items() if place == node)
+        return Taken(node=node, by=before)
 
-    def notes(self) -> tuple[str, ...]:
-        """What is to be known about all of them."""
-        evicted = self._simulation.evictions
-        if not evicted:
-            return ()
-        shown = ", ".join(list(evicted)[:SHOWN]) + (f" and {len(evicted) - SHOWN} more" if len(evicted) > SHOWN else "")
-        return (f"preemption evicts {shown}: kschedx simulate tells where they go",)
+    @property
+    def evicted(self) -> tuple[str, ...]:
+        """The pods that preemption evicts for any of them."""
+        return tuple(self._simulation.evictions)

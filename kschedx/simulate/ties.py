@@ -24,16 +24,6 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
     tried: int
     """How many lots that were, by name not counted."""
 
-    @property
-    def text(self) -> str:
-        if not self.ties:
-            return "no decision is a matter of chance"
-        decisions = "1 decision is" if self.ties == 1 else f"{self.ties:,} decisions are"
-        first, least, most = self.placed[0], min(self.placed), max(self.placed)
-        if least == most:
-            return f"{decisions} a matter of chance; with {self.tried} other lots as many pods are placed, {first:,}"
-        return f"{decisions} a matter of chance; with {self.tried} other lots {least:,} to {most:,} pods are placed"
-
 
 def other_outcomes(simulation: Simulation, options: Options, run: Callable[[Options], Simulation]) -> OtherOutcomes:
     """Try some other lots, told as such."""

@@ -12,7 +12,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.grouping import node_groups
 from kschedx.explain.holders import Answer, eviction, holders
 from kschedx.explain.label_hints import label_hint
-from kschedx.explain.ranking import deciding_rule, ranking
+from kschedx.explain.ranking import Rule, deciding_rule, ranking
 from kschedx.framework.cycle import Cycle
 from kschedx.snapshot.rows import TableRow
 from tests.builders import Manifest, evaluate, node, pod
@@ -238,4 +238,4 @@ def test_the_rule_that_decides_between_candidates() -> None:
     result = cycle.post_filter
     assert result is not None
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
-    assert rule == "lowest priority of the most important victim"
+    assert rule is Rule.HIGHEST_PRIORITY

@@ -32,8 +32,9 @@ SHOWN_LABELS = 4
 def title(fix: Fix) -> str:
     """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
     text = ", ".join(map(step_text, fix.steps))
-    if fix.deciding:
-        return f"{text}, then {' and '.join(fix.deciding)} decides"
+    deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
+    if deciding:
+        return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
     if not fix.remaining:
         return text
     left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())

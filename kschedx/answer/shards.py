@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from kschedx.answer.difference_document import pods_document
 from kschedx.errors import InputError, Place
 from kschedx.explain.difference import Difference, Effect, ScoreChange, Shift, Side, Summary, Turn
-from kschedx.explain.difference_document import pods_document
 from kschedx.explain.story import Preemption
 from kschedx.framework.cycle import Outcome
 
@@ -92,8 +92,7 @@ def _check(ordered: Sequence[Part]) -> None:
         raise InputError(f"parts are missing: {names}")
     for one, other in pairwise(ordered):
         if one.shard.index == other.shard.index:
-            told = f"the same part as {one.source}: {one.shard.index}/{of}"
-            raise InputError(told, place=Place(source=other.source))
+            raise InputError(f"the same part as {one.source}: {one.shard.index}/{of}", place=Place(source=other.source))
 
 
 def _question(part: Part) -> Json:
@@ -102,14 +101,14 @@ def _question(part: Part) -> Json:
 
 
 def _pods(found: Sequence[Json]) -> dict[str, object]:
-    return pods_document(
+    made = pods_document(
         Summary(
             compared=sum(one["compared"] for one in found),
             differences=tuple(_difference(pod) for one in found for group in one["groups"] for pod in group["pods"]),
             undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
-            left_out=found[0]["leftOut"],  # counted over all pods, whatever the part
         )
     )
+    return {**made, "leftOut": found[0]["leftOut"]}  # counted over all pods, whatever the part
 
 
 def _difference(document: Json) -> Difference:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kschedx.explain.difference import Difference, Group, Side, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
+from kschedx.render.words.comparison import left_out_text, setting_text
 
 Json = dict[str, object]
 
@@ -37,8 +38,8 @@ def _change(change: Change) -> Json:
         "place": change.place,
         "subject": change.subject,
         "setting": change.setting,
-        "before": change.before or None,
-        "after": change.after or None,
+        "before": setting_text(change.before) or None,
+        "after": setting_text(change.after) or None,
     }
 
 
@@ -50,7 +51,7 @@ def pods_document(summary: Summary) -> Json:
         "different": len(summary.differences),
         "effects": {effect.value: count for effect, count in summary.counts.items()},
         "undecided": dict(summary.undecided),
-        "leftOut": dict(summary.left_out),
+        "leftOut": {left_out_text(why): number for why, number in summary.left_out.items()},
         "groups": [_group(group) for group in summary.groups],
     }
 

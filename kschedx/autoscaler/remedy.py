@@ -1,0 +1,53 @@
+"""A change that makes the autoscaler help, as facts. `render/words/autoscaler.py` has its title."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kschedx.api.types import Taint
+
+
+class RaisePriority(Struct, frozen=True, kw_only=True):
+    """Of the pod."""
+
+    at_least: int
+
+
+class TolerateTaints(Struct, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...]
+
+
+class Amount(Struct, frozen=True, kw_only=True):
+    resource: str
+    amount: int
+    """In the integers of plugins."""
+
+
+class RequestAtMost(Struct, frozen=True, kw_only=True):
+    amounts: tuple[Amount, ...]
+
+
+class UncordonNode(Struct, frozen=True, kw_only=True):
+    """One that the group's new nodes are modelled on."""
+
+    node: str
+
+
+class RaiseMaximum(Struct, frozen=True, kw_only=True):
+    group: str
+    before: int
+    after: int
+
+
+RemedyStep: TypeAlias = RaisePriority | TolerateTaints | RequestAtMost | UncordonNode | RaiseMaximum
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """A change, and what the autoscaler does then."""
+
+    step: RemedyStep
+    group: str
+    nodes: int
+    """That are added to the group."""
