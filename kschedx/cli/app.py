@@ -109,7 +109,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _outcome(arguments: Sequence[str] | None) -> int:
     try:
         if arguments is not None:
-            outcome = app(args=list(arguments), standalone_mode=False, prog_name="kschedx")
+            outcome = app(args=list(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
         else:
             outcome = _run_own()
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
@@ -161,7 +161,7 @@ def _run_own() -> object:
         if not _is_whole_question(os.environ):
             return ExitCode.SCHEDULABLE
         _answer_shells()
-    return app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE)
+    return app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE, obj=run)
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:

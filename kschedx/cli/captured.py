@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import io
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+import typer
 from msgspec import Struct
 
 from kschedx.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
+
+
+Run: TypeAlias = Callable[[Sequence[str]], int]
+"""Runs a command line and returns its exit code. `cli.app` knows all commands, and hands this down to those that run
+others."""
+
+
+def run_of(context: typer.Context) -> Run:
+    """As `cli.app` hands it to a command."""
+    run: Run = context.obj
+    return run
 
 
 class Captured(Struct, frozen=True, kw_only=True):
@@ -33,9 +45,8 @@ class Captured(Struct, frozen=True, kw_only=True):
     """What it said beside: errors and notes."""
 
 
-def capture(arguments: Sequence[str]) -> Captured:
+def capture(run: Run, arguments: Sequence[str]) -> Captured:
     """Run a command line in this process; never raises."""
-    from kschedx.cli.app import run
     from kschedx.cli.output import kept_report
 
     out, errors = io.StringIO(), io.StringIO()
@@ -52,11 +63,11 @@ def capture(arguments: Sequence[str]) -> Captured:
 class Worker:
     """A process that answers command lines, and remembers the snapshots that it has read while their files stay."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run) -> None:
         # a fork would share the locks and sockets of whoever serves; this starts from nothing
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process = context.Process(target=_serve, args=(run, other), daemon=True)
         self._process.start()
         other.close()
 
@@ -83,7 +94,7 @@ class Worker:
         self._process.join()
 
 
-def _serve(pipe: Pipe) -> None:
+def _serve(run: Run, pipe: Pipe) -> None:
     """The worker's side."""
     from kschedx.cli.connection import remembering
 
@@ -93,7 +104,7 @@ def _serve(pipe: Pipe) -> None:
                 arguments = pipe.recv()
             except (EOFError, KeyboardInterrupt):
                 return
-            pipe.send(capture(arguments))
+            pipe.send(capture(run, arguments))
 
 
 class Remembered:

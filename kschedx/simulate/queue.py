@@ -20,7 +20,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import Candidate, PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.simulate.controllers import is_controlled
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows
+from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.snapshot import Missing
 
 MOST_ROUNDS = 1000
@@ -66,10 +66,29 @@ class Step(Struct, frozen=True, kw_only=True):
         """kube-scheduler's text; what it would need to, where kschedx cannot decide."""
         return self.undecided if self.decision is None else self.decision.message
 
-    def names(self, nodes: Iterable[int]) -> list[str]:
+    def names(self, nodes: Iterable[ClusterRow]) -> list[str]:
         """Names of nodes, given by their rows."""
         names = self.run.cluster.node_names
         return [names[row] for row in nodes]
+
+    def to_dict(self) -> dict[str, object]:
+        told: dict[str, object] = {"pod": self.key}
+        decision = self.decision
+        if decision is None:
+            return told | {"outcome": "Undecided", "message": self.undecided}
+        told |= {"outcome": decision.outcome.value}
+        if decision.outcome is Outcome.SCHEDULED:
+            assert self.node is not None, "who is scheduled has a node"
+            best = sorted(self.names(each_cluster_row(decision.best)))
+            return told | {"bestNodes": best, "node": self.names([self.node])[0]}
+        told |= {"message": decision.message}
+        if self.nominated is None:
+            return told
+        return told | {
+            "nominatedNode": self.names([self.nominated])[0],
+            "tiedCandidates": sorted(self.names(self.tied)),
+            "victims": sorted(self.victim_keys),
+        }
 
 
 class Queue:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
+from kschedx.answer.document import source_document
 from kschedx.answer.explanation import Explanation
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
@@ -41,6 +42,19 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
     evicted: tuple[str, ...]
     message: str = ""
     """Why the first that is pending is."""
+
+    def to_dict(self) -> Json:
+        return {
+            "kind": self.workload.kind,
+            "namespace": self.workload.namespace,
+            "name": self.workload.name,
+            "pods": self.pods,
+            "placed": list(self.placed),
+            "nodes": dict(self.nodes),
+            "pending": list(self.pending),
+            "evicted": list(self.evicted),
+            "message": self.message,
+        }
 
 
 class Simulation:
@@ -224,7 +238,28 @@ class Simulation:
         return MovingCluster(self._start.snapshot), 0
 
     def to_dict(self) -> Json:
-        """The Simulation document."""
-        from kschedx.simulate.document import document
-
-        return document(self)
+        """The Simulation document. Keys are a contract: they are added, never changed. Numbers are integers."""
+        before, after = self.usage_before, self.usage_after
+        names = dict.fromkeys((*before.names, *after.names))
+        return {
+            "apiVersion": "kschedx/v1",
+            "kind": "Simulation",
+            "kubernetesVersion": self.setup.release.version,
+            "source": source_document(self.before.source),
+            "changes": [str(change) for change in self.changes],
+            "steps": [step.to_dict() for step in self.steps],
+            "placed": dict(self.placed),
+            "pending": list(self.pending),
+            "gated": list(self.gated),
+            "ofOtherSchedulers": list(self.of_others),
+            "evicted": dict(self.evictions),
+            "drains": [drained.to_dict() for drained in self.drained],
+            "workloads": [result.to_dict() for result in self.workloads],
+            "nodes": {
+                name: {
+                    "before": before[name].to_dict() if name in before else None,
+                    "after": after[name].to_dict() if name in after else None,
+                }
+                for name in names
+            },
+        }

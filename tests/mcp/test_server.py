@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
+from kschedx.cli.app import run
 from kschedx.cli.mcp.clusters import Clusters
 from kschedx.cli.mcp.server import MOST_BYTES, Answers, server
 from kschedx.cli.mcp.tools import TOOLS
@@ -30,7 +31,7 @@ CLUSTERS = Clusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 def asked(talk: Callable[[Client], Awaitable[None]], clusters: Clusters = CLUSTERS, *, limit: float = 60) -> None:
     """A conversation with a server in this process; what it asks is answered in a process of its own."""
-    answers = Answers(clusters, limit=limit)
+    answers = Answers(clusters, run, limit=limit)
 
     async def converse() -> None:
         async with Client(server(answers)) as client:

@@ -28,6 +28,7 @@ QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
 
 def fleet(
+    program: typer.Context,
     question: Annotated[list[str], typer.Argument(metavar="QUESTION...", show_default=False)],
     snapshot: Annotated[
         list[str] | None,
@@ -65,6 +66,7 @@ def fleet(
     ] = None,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.captured import run_of
     from kschedx.cli.fleet import summary
     from kschedx.cli.fleet.asking import Row, ask, results, resumed
     from kschedx.cli.fleet.clusters import members
@@ -89,7 +91,7 @@ def fleet(
             keep(row)
             progress.advance()
 
-        rows = ask(found, question, jobs=jobs, limit=limit, done=done, see=see)
+        rows = ask(found, question, run_of(program), jobs=jobs, limit=limit, done=done, see=see)
     progress.end()
     if parquet is not None:
         summary.write_parquet(rows, parquet)

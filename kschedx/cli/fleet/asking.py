@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kschedx.cli.captured import Captured, Worker
+from kschedx.cli.captured import Captured, Run, Worker
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.fleet.clusters import Member
 from kschedx.errors import InputError, Place
@@ -39,15 +39,17 @@ class Row(Struct, frozen=True, kw_only=True, rename="camel"):
 def ask(
     members: Sequence[Member],
     question: Sequence[str],
+    run: Run,
     *,
     jobs: int,
     limit: float,
     done: Mapping[str, Row],
     see: Callable[[Row], None],
 ) -> tuple[Row, ...]:
-    """Every cluster's row in the order of the clusters; `done` are known, and `see` is called with each new one."""
+    """Every cluster's row in the order of the clusters; `run` is
+    `cli.app`'s, `done` are known, and `see` is called with each new one."""
     rows = dict(done)
-    with _Workers() as workers, ThreadPoolExecutor(jobs) as pool:
+    with _Workers(run) as workers, ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
         for future in as_completed(waiting):
             row = future.result()
@@ -59,14 +61,15 @@ def ask(
 class _Workers:
     """A process for each thread that asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._own = threading.local()
         self._all: list[Worker] = []
 
     def mine(self) -> Worker:
         worker: Worker | None = getattr(self._own, "worker", None)
         if worker is None or not worker.is_alive:
-            worker = self._own.worker = Worker()
+            worker = self._own.worker = Worker(self._run)
             self._all.append(worker)
         return worker
 

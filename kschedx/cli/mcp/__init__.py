@@ -26,6 +26,7 @@ SUMMARY = "Answer assistants over the Model Context Protocol."
 
 
 def mcp(
+    program: typer.Context,
     snapshot: Annotated[
         list[str] | None,
         typer.Option("--snapshot", "-s", metavar="PATH", help="A snapshot, or a folder of them. Repeatable."),
@@ -43,6 +44,7 @@ def mcp(
     """The command; its help is HELP."""
     from pathlib import Path
 
+    from kschedx.cli.captured import run_of
     from kschedx.cli.extras import needs
     from kschedx.errors import InputError, Place
 
@@ -55,5 +57,5 @@ def mcp(
 
     options = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
     clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), options=options)
-    serve(clusters, limit=limit, port=port)
+    serve(clusters, run_of(program), limit=limit, port=port)
     return ExitCode.SCHEDULABLE

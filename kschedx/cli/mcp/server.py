@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from kschedx import __version__
-from kschedx.cli.captured import Captured, Worker
+from kschedx.cli.captured import Captured, Run, Worker
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.mcp.bounds import bounded
 from kschedx.cli.mcp.clusters import Clusters
@@ -42,8 +42,9 @@ Context = ServerRequestContext[dict[str, Any]]
 class Answers:
     """Answers questions one after the other, in a process that can be ended."""
 
-    def __init__(self, clusters: Clusters, *, limit: float) -> None:
+    def __init__(self, clusters: Clusters, run: Run, *, limit: float) -> None:
         self._clusters = clusters
+        self._run = run
         self._limit = limit
         self._lock = anyio.Lock()
         self._worker: Worker | None = None
@@ -74,7 +75,7 @@ class Answers:
 
     def _asked(self, command: list[str]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
-            self._worker = Worker()
+            self._worker = Worker(self._run)
         return self._worker.ask(command, self._limit)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
@@ -162,9 +163,9 @@ def server(answers: Answers) -> Server[dict[str, Any]]:
     )
 
 
-def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
+def serve(clusters: Clusters, run: Run, *, limit: float, port: int | None) -> None:
     """Until the other side goes away; with a port over HTTP on the loopback, at /mcp."""
-    answers = Answers(clusters, limit=limit)
+    answers = Answers(clusters, run, limit=limit)
     try:
         made = server(answers)
         if port is None:
