@@ -27,8 +27,6 @@ from kschedx.api.types import Node, Pod
 from kschedx.findings import Explained, Finding, PluginFinding
 from kschedx.findings.plugin import Value
 from kschedx.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
     PRE_FILTER_SKIP,
     FilterPlugin,
     Handle,
@@ -45,6 +43,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
+from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
 from kschedx.snapshot.columns import Column, IntArray

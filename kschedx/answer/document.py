@@ -8,7 +8,7 @@ from kschedx.answer.extenders_document import extenders_document
 from kschedx.answer.fix import Fix
 from kschedx.answer.note import Note
 from kschedx.framework.cycle import Cycle, Scores
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import each_row, rows_where

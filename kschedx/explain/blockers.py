@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kschedx.findings import Finding, UntoleratedTaint
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Code, Status
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import TableRow

@@ -24,7 +24,7 @@ from kschedx.findings import (
     UntoleratedTaint,
 )
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import FloatArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable

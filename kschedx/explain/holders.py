@@ -10,7 +10,7 @@ from msgspec import Struct
 from kschedx.explain.blockers import NodeAccount
 from kschedx.findings import InsufficientResource
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import Candidate
+from kschedx.framework.outcome import Candidate
 from kschedx.framework.status import Code
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.rows import ClusterRow, TableRow

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.framework.cycle import Cycle, Scores
-from kschedx.framework.interface import Candidate
+from kschedx.framework.outcome import Candidate
 from kschedx.framework.preemption.selection import RULES
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import TableRow, TableRows, each_row

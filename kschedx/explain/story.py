@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.framework.cycle import Cycle, Outcome, Scores
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Code
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 

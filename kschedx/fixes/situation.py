@@ -13,7 +13,7 @@ from kschedx.explain.grouping import NodeGroup, groups_of
 from kschedx.fixes.making import Ground
 from kschedx.fixes.proposal import Proposal
 from kschedx.framework.config import Profile
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from kschedx.api.types import Pod
 from kschedx.framework.config import Profile
-from kschedx.framework.interface import FilterOutcome, PostFilterResult
+from kschedx.framework.interface import PostFilterResult
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Status
 from kschedx.framework.unheard import Unheard
 from kschedx.releases import Release

@@ -10,30 +10,25 @@ NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kschedx.api.types import Pod
 from kschedx.findings import Explained
+from kschedx.framework.outcome import Candidate, FilterOutcome
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts
 from kschedx.releases import Release
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow
+from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Extenders, Preempted
-
-MAX_NODE_SCORE = 100
-MIN_NODE_SCORE = 0
 
 
 class Handle(Protocol):
@@ -81,14 +76,6 @@ class Handle(Protocol):
         ...
 
 
-class ByExtenders(Struct, frozen=True, kw_only=True):
-    """What extenders left of the plugins' verdicts."""
-
-    statuses: Mapping[ClusterRow, Status]
-    silent: tuple[ClusterRow, ...]
-    """Nodes that passed the plugins, are not left, and have no status."""
-
-
 class Room(Struct, frozen=True, kw_only=True):
     """A rule of Filter that only bounds sums over the pods of a node: it passes where each is at most its limit."""
 
@@ -98,53 +85,6 @@ class Room(Struct, frozen=True, kw_only=True):
     """(node, sum)"""
     weights: Callable[[IntArray], IntArray]
     """Rows of the PodTable to (pod, sum) what each pod adds."""
-
-
-class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
-    """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
-
-    All arrays are (node,). `plugin` is an index into `plugins`, -1 where the node passes.
-    """
-
-    plugins: tuple[str, ...]
-    verdicts: tuple[Verdicts, ...]
-    """One per entry of `plugins`, evaluated on every node, without nominated pods."""
-    codes: IntArray
-    plugin: IntArray
-    with_nominated: Mapping[TableRow, Status] = field(default_factory=dict)
-    """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
-    by_extenders: ByExtenders | None = None
-    """PostFilter is told of this too."""
-
-    @property
-    def passed(self) -> BoolArray:
-        passed: BoolArray = self.codes == 0
-        return passed
-
-    def status(self, row: TableRow) -> Status:
-        """The verdict on a node."""
-        nominated = self.with_nominated.get(row)
-        if nominated is not None:
-            return nominated
-        index = int(self.plugin[row])
-        return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
-
-    @cached_property
-    def derived(self) -> dict[object, object]:
-        """What others worked out from this outcome and want to keep as long as it lasts."""
-        return {}
-
-    def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
-        """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""
-        told = np.ones(len(self.codes), dtype=np.bool_) if among is None else among.copy()
-        reasons: Counter[str] = Counter()
-        for row, status in self.with_nominated.items():
-            if told[row]:
-                reasons.update(status.reasons)
-        told[list(self.with_nominated)] = False
-        for index, verdicts in enumerate(self.verdicts):
-            reasons += verdicts.count_reasons(told & (self.plugin == index))
-        return reasons
 
 
 class Touch(Enum):
@@ -238,15 +178,6 @@ class PostFilterPlugin(Plugin):
     ) -> PostFilterResult:
         """Called where no node is feasible. `outcome` is Filter's on `nodes` (the nodes that PreFilter left in; all
         others are UnschedulableAndUnresolvable), or the status with which PreFilter rejected the pod on every node."""
-
-
-class Candidate(Struct, frozen=True, kw_only=True):
-    """A node on which preemption would make room."""
-
-    node: ClusterRow
-    victims: tuple[int, ...]
-    """Rows of the PodTable, most important first."""
-    pdb_violations: int
 
 
 class PostFilterResult(Struct, frozen=True, kw_only=True):

@@ -18,10 +18,7 @@ from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.cycle import PreFilterStep, Scores
 from kschedx.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
     BindPlugin,
-    FilterOutcome,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -37,6 +34,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
+from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE, FilterOutcome
 from kschedx.framework.registry import plugin_class
 from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import Code, Status, Verdicts

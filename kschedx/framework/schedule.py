@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.api.types import Pod
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.api.types import Pod
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
 from kschedx.framework.state import CycleState

@@ -13,7 +13,8 @@ import numpy as np
 
 from kschedx.api.types import Pod, PodDisruptionBudget
 from kschedx.errors import UndecidableError
-from kschedx.framework.interface import Candidate, FilterOutcome, PostFilterResult
+from kschedx.framework.interface import PostFilterResult
+from kschedx.framework.outcome import Candidate, FilterOutcome
 from kschedx.framework.preemption import NOT_HELPFUL, best_candidates
 from kschedx.framework.preemption.dry_run import NO_VICTIMS, candidate, reprieve
 from kschedx.framework.preemption.selection import RULES_WITHOUT_START

@@ -14,7 +14,7 @@ from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.framework.config import SchedulerConfig
 from kschedx.framework.cycle import PreFilterStep, Scores
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Status, Verdicts, error

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status

@@ -15,7 +15,6 @@ from kschedx.api.types import Pod
 from kschedx.findings import GangResourcesShort, GangTooSmall, ResourceGap
 from kschedx.framework.args import args_of_another_project
 from kschedx.framework.interface import (
-    FilterOutcome,
     Handle,
     PermitPlugin,
     PostFilterPlugin,
@@ -24,6 +23,7 @@ from kschedx.framework.interface import (
     PreFilterResult,
     QueueSortPlugin,
 )
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status
 from kschedx.plugins.go_quantity import GoQuantity

@@ -8,14 +8,8 @@ from msgspec.structs import replace
 from kschedx.api.priority import PREEMPT_NEVER
 from kschedx.api.types import Pod
 from kschedx.framework.args import DefaultPreemptionArgs
-from kschedx.framework.interface import (
-    FilterOutcome,
-    Handle,
-    PostFilterPlugin,
-    PostFilterResult,
-    PreEnqueuePlugin,
-    Touch,
-)
+from kschedx.framework.interface import Handle, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, Touch
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.preemption import DryRun, best_candidates, dry_run
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, error

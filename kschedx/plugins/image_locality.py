@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kschedx.api.types import Container, Pod
-from kschedx.framework.interface import MAX_NODE_SCORE, ScorePlugin, Touch
+from kschedx.framework.interface import ScorePlugin, Touch
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.framework.state import CycleState
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable

@@ -9,7 +9,8 @@ from kschedx.api.integers import Int64
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
 from kschedx.framework.args import ResourceSpec, args_of_another_project
-from kschedx.framework.interface import MAX_NODE_SCORE, Handle, ScorePlugin
+from kschedx.framework.interface import Handle, ScorePlugin
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.framework.state import CycleState
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable

@@ -9,7 +9,8 @@ import numpy as np
 from kschedx.api.resources import pod_request
 from kschedx.api.types import Pod
 from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
-from kschedx.framework.interface import MAX_NODE_SCORE, Handle, PreScorePlugin, ScorePlugin, Touch
+from kschedx.framework.interface import Handle, PreScorePlugin, ScorePlugin, Touch
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SKIP, SUCCESS, Status
 from kschedx.plugins.resource_allocation import (

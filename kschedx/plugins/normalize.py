@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.framework.interface import MAX_NODE_SCORE
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.snapshot.columns import IntArray
 
 

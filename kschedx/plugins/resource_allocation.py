@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_extended_resource, is_scalar_resource
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
-from kschedx.framework.interface import MAX_NODE_SCORE, Handle, Touch
+from kschedx.framework.interface import Handle, Touch
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.plugins.shape_score import shape_score
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray

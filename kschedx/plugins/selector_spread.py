@@ -6,7 +6,8 @@ import numpy as np
 
 from kschedx.api.selectors import Selector
 from kschedx.api.types import Node, Pod
-from kschedx.framework.interface import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
+from kschedx.framework.interface import PreScorePlugin, ScorePlugin
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Status
 from kschedx.plugins.pod_topology_spread.default_selector import default_selector

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kschedx.api.integers import truncated_quotient
 from kschedx.framework.args import UtilizationShapePoint
-from kschedx.framework.interface import MAX_NODE_SCORE
+from kschedx.framework.outcome import MAX_NODE_SCORE
 
 MAX_SHAPE_SCORE = 10
 """The highest score that a shape may name; it stands for `MAX_NODE_SCORE`."""

@@ -7,7 +7,7 @@ from rich.text import Text
 from kschedx.explain.holders import victims
 from kschedx.explain.ranking import deciding_rule
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import Candidate
+from kschedx.framework.outcome import Candidate
 from kschedx.render.layout import BOLD, DIM, fact_lines, line, paragraph, text
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from kschedx.errors import UndecidableError
 from kschedx.explain.missing import require_for_decision
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.interface import Candidate, PostFilterResult
+from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
+from kschedx.framework.outcome import Candidate
 from kschedx.simulate.controllers import is_controlled
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.snapshot import Missing

@@ -14,7 +14,8 @@ from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import Candidate, FilterOutcome, PostFilterResult
+from kschedx.framework.interface import PostFilterResult
+from kschedx.framework.outcome import Candidate, FilterOutcome
 from kschedx.framework.preemption import best_candidates
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState

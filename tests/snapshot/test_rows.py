@@ -15,7 +15,7 @@ from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows, each_clust
 from tests.builders import node, pod
 
 if TYPE_CHECKING:
-    from kschedx.framework.interface import FilterOutcome
+    from kschedx.framework.outcome import FilterOutcome
     from kschedx.snapshot.moving import MovingCluster
     from kschedx.snapshot.rows import ClusterRows, TableRows
 

@@ -16,7 +16,7 @@ from kschedx.framework.extenders.calls import FilterCall, ScoreCall, Trace
 from kschedx.framework.extenders.refusals import with_refusals
 from kschedx.framework.extenders.run import Extenders, Feasible, as_victims
 from kschedx.framework.extenders.scoring import as_scored, with_extenders
-from kschedx.framework.interface import ByExtenders, FilterOutcome
+from kschedx.framework.outcome import ByExtenders, FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Status

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
 from kschedx.framework.extenders.calls import Trace
-from kschedx.framework.interface import FilterOutcome
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.snapshot.nodes import NodeTable
 

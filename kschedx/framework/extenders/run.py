@@ -39,7 +39,7 @@ from kschedx.framework.extenders.calls import (
     path_of,
 )
 from kschedx.framework.extenders.requests import Objects, filter_request, preempt_request
-from kschedx.framework.interface import MAX_NODE_SCORE, Candidate
+from kschedx.framework.outcome import MAX_NODE_SCORE, Candidate
 from kschedx.framework.status import Code, Status
 from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.nodes import NodeTable

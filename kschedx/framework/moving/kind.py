@@ -17,9 +17,6 @@ from msgspec.structs import replace
 from kschedx.api.types import Pod, PodSpec
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    FilterOutcome,
     FilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
@@ -29,6 +26,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
+from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE, FilterOutcome
 from kschedx.framework.preemption.kept import KEPT, KeptDryRuns
 from kschedx.framework.runtime import Framework, verdicts_of
 from kschedx.framework.schedule import nothing_fits

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from kschedx.api.types import Pod, PodDisruptionBudget
 from kschedx.findings import Finding
-from kschedx.framework.interface import Candidate, FilterOutcome, Handle, Room
+from kschedx.framework.interface import Handle, Room
+from kschedx.framework.outcome import Candidate, FilterOutcome
 from kschedx.framework.preemption.kept import KEPT
 from kschedx.framework.preemption.victims import Exempt, PotentialVictims, by_importance, exceeding, potential_victims
 from kschedx.framework.state import CycleState, NotPreparedError

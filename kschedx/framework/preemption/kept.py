@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from kschedx.framework.interface import Candidate
+from kschedx.framework.outcome import Candidate
 from kschedx.framework.preemption.selection import RULES
 from kschedx.framework.state import StateKey
 from kschedx.framework.status import Code, Status, Verdicts

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kschedx.framework.interface import Candidate
+from kschedx.framework.outcome import Candidate
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.pods import PodTable
 

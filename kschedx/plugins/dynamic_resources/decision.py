@@ -30,7 +30,8 @@ from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import Node, Pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import DeviceClassNotFound, DevicesToAllocate, Finding, PluginMessage
-from kschedx.framework.interface import FilterOutcome, Handle
+from kschedx.framework.interface import Handle
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.dynamic_resources import extended_resources, node_allocatable
 from kschedx.plugins.dynamic_resources.allocated import allocated_state

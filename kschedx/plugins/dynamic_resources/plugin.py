@@ -13,7 +13,6 @@ from kschedx.framework.args import DynamicResourcesArgs
 from kschedx.framework.duration import Duration
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
-    FilterOutcome,
     FilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -25,6 +24,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
+from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.plugins.dynamic_resources.claims import GroupError, RefusalError, pod_claims

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from kschedx.api.types import Labels, Pod
-from kschedx.framework.interface import MAX_NODE_SCORE
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.framework.state import StateKey
 from kschedx.plugins.inter_pod_affinity.domains import DomainSums
 from kschedx.plugins.inter_pod_affinity.tallies import weighted_groups, weighted_matches

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.api.types import Pod
-from kschedx.framework.interface import MAX_NODE_SCORE
+from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
     Constraint,

@@ -1,0 +1,81 @@
+"""What Filter, extenders and preemption arrive at, node by node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct, field
+
+from kschedx.framework.status import SUCCESS, Status, Verdicts
+from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.rows import ClusterRow, TableRow
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+
+class ByExtenders(Struct, frozen=True, kw_only=True):
+    """What extenders left of the plugins' verdicts."""
+
+    statuses: Mapping[ClusterRow, Status]
+    silent: tuple[ClusterRow, ...]
+    """Nodes that passed the plugins, are not left, and have no status."""
+
+
+class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
+    """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
+
+    All arrays are (node,). `plugin` is an index into `plugins`, -1 where the node passes.
+    """
+
+    plugins: tuple[str, ...]
+    verdicts: tuple[Verdicts, ...]
+    """One per entry of `plugins`, evaluated on every node, without nominated pods."""
+    codes: IntArray
+    plugin: IntArray
+    with_nominated: Mapping[TableRow, Status] = field(default_factory=dict)
+    """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
+    by_extenders: ByExtenders | None = None
+    """PostFilter is told of this too."""
+
+    @property
+    def passed(self) -> BoolArray:
+        passed: BoolArray = self.codes == 0
+        return passed
+
+    def status(self, row: TableRow) -> Status:
+        """The verdict on a node."""
+        nominated = self.with_nominated.get(row)
+        if nominated is not None:
+            return nominated
+        index = int(self.plugin[row])
+        return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
+
+    @cached_property
+    def derived(self) -> dict[object, object]:
+        """What others worked out from this outcome and want to keep as long as it lasts."""
+        return {}
+
+    def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
+        """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""
+        told = np.ones(len(self.codes), dtype=np.bool_) if among is None else among.copy()
+        reasons: Counter[str] = Counter()
+        for row, status in self.with_nominated.items():
+            if told[row]:
+                reasons.update(status.reasons)
+        told[list(self.with_nominated)] = False
+        for index, verdicts in enumerate(self.verdicts):
+            reasons += verdicts.count_reasons(told & (self.plugin == index))
+        return reasons
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A node on which preemption would make room."""
+
+    node: ClusterRow
+    victims: tuple[int, ...]
+    """Rows of the PodTable, most important first."""
+    pdb_violations: int
