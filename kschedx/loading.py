@@ -15,7 +15,8 @@ from kschedx.api.snapshot_header import merged
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Missing, Source
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
 from kschedx.sources.files import read
 
@@ -68,7 +69,7 @@ def load(
                 if keep is not None:
                     keep.add(batch)
             names.append(merged(builder.headers[known:]).source or path)
-        snapshot = builder.finish(", ".join(names))
+        snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
     snapshot = replace(snapshot, source=source)
@@ -131,7 +132,7 @@ def load_live(
                 case Unread(kind=kind, forbidden=forbidden):
                     _forget(kind, builder, keep)
                     missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
-        snapshot = builder.finish(source)
+        snapshot = Snapshot.of_contents(builder.finish(source))
         snapshot.nodes(AS_TODAY)
     origin = replace(
         snapshot.source,

@@ -12,7 +12,7 @@ from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Status
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import each_row, rows_where
-from kschedx.snapshot.snapshot import Source
+from kschedx.snapshot.source import Source
 
 Json = dict[str, object]
 

@@ -20,7 +20,8 @@ from kschedx.explain.notes import Note
 from kschedx.explain.notes.question import AppliedTogether, ForeignWorkload, ManifestLeftOut, OldVersion
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.applied import with_applied
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Missing
 from kschedx.sources.dumps import LeftOut
 from kschedx.sources.written import Document, read_written
 

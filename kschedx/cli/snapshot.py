@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kschedx.api.snapshot_header import SnapshotHeader
-    from kschedx.snapshot.snapshot import Snapshot, Source
+    from kschedx.snapshot.snapshot import Snapshot
+    from kschedx.snapshot.source import Source
 
 HELP = """Write what scheduling reads of a cluster to a file: to keep it, to ask about it again, to send it to somebody.
 
@@ -268,7 +269,7 @@ def _tell(output: str, counts: str, source: Source) -> None:
 
     from kschedx.api.kinds import KINDS
     from kschedx.render.safe import visible
-    from kschedx.snapshot.snapshot import Missing
+    from kschedx.snapshot.source import Missing
 
     size = Path(output).stat().st_size
     amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"

@@ -30,7 +30,8 @@ from kschedx.loading import written_errors
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
 from kschedx.snapshot.events import KIND as EVENT
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Missing
 from kschedx.sources.batch import RAWS, Batch, Origin
 from kschedx.sources.dumps import Dump, Lack, LeftOut
 
@@ -158,7 +159,7 @@ class Contents:
     def finish(self) -> None:
         """What only the whole can tell: a PriorityClass that is not there, and values that no API server stores."""
         try:
-            snapshot = self._builder.finish()
+            snapshot = Snapshot.of_contents(self._builder.finish())
         except InputError as error:
             self.refuse(error)
             return

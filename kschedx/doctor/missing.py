@@ -10,7 +10,7 @@ from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import Certainty, Lacking, MissingKind, PerhapsNone, Reaction
 from kschedx.doctor.needs import weakness, weakness_without
 from kschedx.doctor.versions import minor_of
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.source import Missing
 from kschedx.sources.dumps import Dump
 
 IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})

@@ -11,7 +11,7 @@ from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.doctor.contents import Contents
 from kschedx.errors import InputError
 from kschedx.loading import without_collection
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.source import Missing
 from kschedx.sources.files import STDIN, read
 
 if TYPE_CHECKING:

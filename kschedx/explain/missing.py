@@ -27,7 +27,8 @@ from kschedx.explain.notes.missing import (
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.cycle import Cycle
 from kschedx.plugins.node_volume_limits.attached import is_counted
-from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Missing, Source
 
 ADDED = "missing.yaml"
 """What a command that completes a dump writes to."""

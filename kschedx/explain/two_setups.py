@@ -18,7 +18,8 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
 from kschedx.snapshot.rows import ClusterRow
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Missing
 
 
 class Pair:

@@ -19,7 +19,8 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.unheard import Kind, Stake, Unheard
-from kschedx.snapshot.snapshot import Snapshot, Source
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Source
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")

@@ -22,7 +22,7 @@ from kschedx.framework.moving import Decision, Run
 from kschedx.framework.outcome import Candidate
 from kschedx.simulate.controllers import is_controlled
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.source import Missing
 
 MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.api.kinds import KINDS
 from kschedx.api.storage import PersistentVolume, PersistentVolumeStatus
-from kschedx.snapshot.build import of_objects
+from kschedx.snapshot.contents import of_objects
 from kschedx.snapshot.snapshot import Snapshot
 
 _KEPT = frozenset({"PersistentVolume", "PersistentVolumeClaim", "ResourceClaim", "Pod", "Node"})

@@ -1,4 +1,4 @@
-"""Batches of JSON objects to a Snapshot: the one way in, for files of any size and for dicts."""
+"""Batches of JSON objects to what a Snapshot holds: the one way in, for files of any size and for dicts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,21 @@ from msgspec import Raw
 from kschedx.api import devices, storage, types
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import (
-    default_namespace,
     default_node,
-    default_priority_class,
 )
 from kschedx.api.given import encoded
 from kschedx.api.kinds import KINDS, Kind, key_of, kind_of, refuse_unknown
 from kschedx.api.limit_range import default_limit_range
-from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.runtime_class import check_runtime_class
 from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.errors import InputError, Place
 from kschedx.snapshot import events, manifests
 from kschedx.snapshot.batches import Batch, Dicts, Origin, Page
-from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.contents import Contents, of_objects, priority_classes
 from kschedx.snapshot.images import NodeImages
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pod_columns import NameTakenError, PodColumns
-from kschedx.snapshot.snapshot import Snapshot, Source
-from kschedx.snapshot.storage import Storage
+from kschedx.snapshot.source import Source
 from kschedx.snapshot.wire import (
     NodeItem,
     OtherItem,
@@ -51,7 +47,7 @@ class _PodsRefusedError(Exception):
 
 
 class SnapshotBuilder:
-    """Collects batches; `finish` checks what only the whole can tell and makes the snapshot."""
+    """Collects batches; `finish` checks what only the whole can tell."""
 
     def __init__(self, *, whole: bool = False, refuse: Callable[[InputError], None] | None = None) -> None:
         """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them.
@@ -331,14 +327,14 @@ class SnapshotBuilder:
         origin, index = self._seen["Node", "", name]
         return origin.place(index)
 
-    def finish(self, source: str = "") -> Snapshot:
-        """The snapshot of everything that was added. Raises `InputError` for an unknown PriorityClass."""
-        classes = _priority_classes(self._others)
+    def finish(self, source: str = "") -> Contents:
+        """Everything that was added. Raises `InputError` for an unknown PriorityClass."""
+        classes = priority_classes(self._others)
         index = {node.metadata.name: row for row, node in enumerate(self._nodes)}
         pods = self._pods.table(index, classes)
         if len(pods):
             self.kinds["Pod"] = len(pods)
-        return Snapshot(
+        return Contents(
             source=Source(text=source, kinds=dict(self.kinds)).with_header(merged(self.headers)),
             cluster=ClusterNodes(self._nodes, self._images),
             pods=pods,
@@ -348,30 +344,6 @@ class SnapshotBuilder:
             **of_objects(self._others),
             autoscaler_events=self._events.of_autoscaler(pods),
         )
-
-
-def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The fields of a snapshot that are made of objects other than nodes and pods: those of each kind, by its key."""
-    return {
-        "namespaces": {n.metadata.name: default_namespace(n).metadata.labels for n in others["Namespace"]},
-        "namespace_annotations": {n.metadata.name: _read_by_admission(n) for n in others["Namespace"]},
-        "limit_ranges": _by_namespace(others["LimitRange"]),
-        "runtime_classes": {c.metadata.name: c for c in others["RuntimeClass"]},
-        "services": others["Service"],
-        "replication_controllers": others["ReplicationController"],
-        "replica_sets": others["ReplicaSet"],
-        "stateful_sets": others["StatefulSet"],
-        "disruption_budgets": others["PodDisruptionBudget"],
-        "priority_classes": _priority_classes(others),
-        "pod_groups": {f"{g.metadata.namespace}/{g.metadata.name}": g for g in others["PodGroup"]},
-        "devices": Devices.of(others),
-        "storage": Storage.of(others),
-        "objects": {kind.record: tuple(others[key]) for key, kind in KINDS.items() if kind.record is not None},
-    }
-
-
-def _priority_classes(others: Mapping[str, Sequence[Any]]) -> dict[str, types.PriorityClass]:
-    return {c.metadata.name: default_priority_class(c) for c in others["PriorityClass"]}
 
 
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
@@ -392,19 +364,6 @@ _ITEMS: Mapping[str, msgspec.json.Decoder[list[Any]]] = {
 }
 """Decoders of items whose kind is known."""
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
-
-
-def _read_by_admission(namespace: types.Namespace) -> types.Labels:
-    """Its annotations, without those that say nothing about pods."""
-    return {key: text for key, text in namespace.metadata.annotations.items() if key in PLUGIN_OF_ANNOTATION}
-
-
-def _by_namespace(limit_ranges: Sequence[types.LimitRange]) -> dict[str, list[types.LimitRange]]:
-    """In order of their names; the API server takes them in any order."""
-    found: dict[str, list[types.LimitRange]] = {}
-    for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
-        found.setdefault(one.metadata.namespace, []).append(one)
-    return found
 
 
 def _decode_item(raw: Raw, kind: type[Any]) -> Any:

@@ -3,157 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from functools import cached_property
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api.resources import RequestOptions
-from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import (
     ConfigMap,
-    Labels,
-    LimitRange,
     Node,
-    PodDisruptionBudget,
-    PodGroup,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    RuntimeClass,
-    Service,
-    StatefulSet,
 )
 from kschedx.snapshot.columns import distinct
+from kschedx.snapshot.contents import Contents
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import FailedScheduling, ScaleUpEvent
-from kschedx.snapshot.manifests import Manifests
-from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
 R = TypeVar("R", bound=Struct)
 
 
-class Missing(StrEnum):
-    """Why a cluster's objects of a kind are not in a snapshot."""
+class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
+    """A cluster at one moment. A change makes another snapshot that shares the rest."""
 
-    FORBIDDEN = "forbidden"
-    ABSENT = "absent"
-    """The API server does not serve the kind, so there are none."""
-
-
-class Source(Struct, frozen=True, kw_only=True):
-    """Where a snapshot came from."""
-
-    text: str = ""
-    """File names, or what else a person would recognize it by."""
-    kinds: Mapping[str, int] = field(default_factory=dict)
-    """Kind to number of objects that were read."""
-    missing: Mapping[str, Missing] = field(default_factory=dict)
-    """Kinds whose objects could not be read, though the cluster may have some."""
-    formats: tuple[str, ...] = ()
-    """The dumps of other tools that were recognized, by the names that people know them by."""
-    lacks: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of which those dumps do not hold all objects, with those that they lack."""
-    server_version: str = ""
-    """The API server's release (`v1.36.2`), where one was asked."""
-    taken: str = ""
-    """When the cluster was read, in RFC 3339, where that is known."""
-    complete: frozenset[str] = frozenset()
-    """Kinds of which every object is known to be here."""
-    namespaces: tuple[str, ...] = ()
-    """The only namespaces whose objects are here; empty for all."""
-    anonymized: bool = False
-    """Names stand for others."""
-    left_out: tuple[str, ...] = ()
-    """Files among others that hold no Kubernetes objects."""
-    is_dump: bool = False
-    """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
-
-    def is_complete(self, kind: str, namespace: str = "") -> bool:
-        """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never tells."""
-        if namespace and self.namespaces and namespace not in self.namespaces:
-            return False
-        return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
-
-    def may_lack(self, kind: str, namespace: str = "") -> bool:
-        """Whether what is not here may be in the cluster all the same: a dump lacks it, or holds nothing of the kind.
-
-        What may not be listed is told otherwise (`missing`).
-        """
-        if kind in self.missing or self.is_complete(kind, namespace):
-            return False
-        return kind in self.lacks or (self.is_dump and not self.kinds.get(kind))
-
-    @property
-    def header(self) -> SnapshotHeader:
-        """What a file of this snapshot says of itself."""
-        return SnapshotHeader(
-            taken=self.taken,
-            source=self.text,
-            server_version=self.server_version,
-            complete={kind: self.kinds.get(kind, 0) for kind in sorted(self.complete)},
-            missing={kind: cause.value for kind, cause in self.missing.items()},
-            namespaces=self.namespaces,
-            formats=self.formats,
-            lacks=self.lacks,
-            anonymized=self.anonymized,
-        )
-
-    def with_header(self, header: SnapshotHeader) -> Source:
-        """This source as the header of its files tells it; the text stays."""
-        causes = {cause.value: cause for cause in Missing}
-        return replace(
-            self,
-            taken=header.taken,
-            server_version=header.server_version,
-            complete=frozenset(header.complete),
-            missing={kind: causes[cause] for kind, cause in header.missing.items() if cause in causes},
-            namespaces=header.namespaces,
-            formats=header.formats,
-            lacks=header.lacks,
-            anonymized=header.anonymized,
-        )
-
-
-class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that scheduling reads of a cluster. A change makes another snapshot that shares the rest."""
-
-    source: Source
-    cluster: ClusterNodes
-    pods: PodTable
-    namespaces: Mapping[str, Labels]
-    services: Sequence[Service] = ()
-    replication_controllers: Sequence[ReplicationController] = ()
-    replica_sets: Sequence[ReplicaSet] = ()
-    stateful_sets: Sequence[StatefulSet] = ()
-    disruption_budgets: Sequence[PodDisruptionBudget] = ()
-    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
-    pod_groups: Mapping[str, PodGroup] = field(default_factory=dict)
-    """`namespace/name` to pod group."""
-    workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
-    """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
-    devices: Devices = field(default_factory=Devices)
-    storage: Storage = field(default_factory=Storage)
-    namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
-    """Namespace to those of its annotations that admission reads."""
-    limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
-    """Namespace to its LimitRanges, defaulted."""
-    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
-    failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
-    """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
-    objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
-    """Record of a kind to its objects, for kinds that no other field holds."""
-    manifests: Manifests | None = None
-    """Pods and nodes as they were read, where somebody asked for them to be kept."""
-    autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
-    """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
     @cached_property
@@ -166,14 +41,18 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(one for one in self.objects.get(record, ()) if isinstance(one, record))
 
     @classmethod
-    def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Snapshot:
+    def of_contents(cls, contents: Contents) -> Self:
+        return cls(**{name: getattr(contents, name) for name in Contents.__struct_fields__})
+
+    @classmethod
+    def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Self:
         """A snapshot of Kubernetes manifests as dicts. Raises `InputError` where one cannot be read."""
         from kschedx.api.given import mappings
-        from kschedx.snapshot.build import SnapshotBuilder  # it builds this class
+        from kschedx.snapshot.build import SnapshotBuilder  # whoever has a snapshot has no need of it
 
         builder = SnapshotBuilder(whole=True)
         builder.add_objects(mappings(objects, "objects"))
-        return builder.finish()
+        return cls.of_contents(builder.finish())
 
     def nodes(self, options: RequestOptions) -> NodeTable:
         """All nodes with the pods that run on them; requests are counted as `options` says."""

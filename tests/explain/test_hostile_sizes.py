@@ -9,6 +9,7 @@ import pytest
 from kschedx import explain
 from kschedx.explain import events
 from kschedx.snapshot.build import SnapshotBuilder
+from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
 MANY = 5000
@@ -30,7 +31,7 @@ def test_an_object_of_many_parts(place: Manifest, spec: Manifest) -> None:
     builder = SnapshotBuilder()
     builder.add_objects([place, pod("x", spec=spec), pod("y", on="n", spec=spec)])
     started = time.monotonic()
-    assert explain(builder.finish(), "default/x").to_dict()["outcome"]
+    assert explain(Snapshot.of_contents(builder.finish()), "default/x").to_dict()["outcome"]
     assert time.monotonic() - started < 10
 
 

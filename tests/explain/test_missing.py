@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from kschedx.answer.run import explain_pod
 from kschedx.api.kinds import KINDS
 from kschedx.errors import UndecidableError
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.source import Missing
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
 from tests.device_builders import allocated, device_class

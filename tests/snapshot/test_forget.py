@@ -6,6 +6,7 @@ import pytest
 
 from kschedx.api.kinds import KINDS
 from kschedx.snapshot.build import SnapshotBuilder
+from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
 
@@ -28,7 +29,7 @@ def test_what_is_forgotten_can_be_added_again(kind: str) -> None:
     builder.forget(kind)
     assert kind not in builder.kinds
     builder.add_objects(some(kind)[:1])
-    found = builder.finish()
+    found = Snapshot.of_contents(builder.finish())
     assert found.source.kinds == {known: 1 if known == kind else 2 for known in KINDS}
     assert len(found.pods) == (1 if kind == "Pod" else 2)
     assert len(found.cluster.nodes) == (1 if kind == "Node" else 2)

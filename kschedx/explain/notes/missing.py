@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, TypeAlias
 
 from kschedx.explain.notes.facts import NoteFacts
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.source import Missing
 
 
 class NamespacesOnly(NoteFacts, frozen=True, kw_only=True):
