@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import resource
 import time
 
 from kschedx.cli.named_profiles import configuration
@@ -19,6 +20,11 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.two_setups import Pair
 from kschedx.loading import load
 from kschedx.releases import resolve
+
+
+def processor_time() -> float:
+    """Seconds of this process and of those that it waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def main() -> None:
@@ -39,13 +45,15 @@ def main() -> None:
     rows, _ = pair.choose(pending=False, running=True)
     compared = rows if options.sample is None else rows[:: max(len(rows) // options.sample, 1)][: options.sample]
 
-    def compare(row: int) -> Difference | None:
-        return pair.difference(snapshot.pods[row])
+    def compare(part: int) -> list[Difference]:
+        return [found for _, found in pair.differences(parts[part]) if isinstance(found, Difference)]
 
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), processor_time()
     pair.prepare()
-    found = sum(difference is not None for difference in results(compare, compared, options.jobs))
-    took = time.perf_counter() - start
+    parts = pair.parts(compared)
+    weights = [len(part.rows) for part in parts]
+    found = sum(map(len, results(compare, range(len(parts)), options.jobs, weights=weights)))
+    took, spent = time.perf_counter() - start, processor_time() - spent
 
     rate = len(compared) / took
     cluster = f"{len(snapshot.cluster.nodes):,} nodes, {len(rows):,} running pods"
@@ -53,6 +61,7 @@ def main() -> None:
     print("| --- | --- |")
     print(f"| loaded in | {loading:.1f} s |")
     print(f"| compared | {len(compared):,} pods in {took:.1f} s, {rate:,.0f} a second |")
+    print(f"| time of the processor | {spent:.1f} s |")
     print(f"| different | {found:,} |")
     if len(compared) < len(rows):
         print(f"| all pods, extrapolated from this sample | {len(rows) / rate / 60:.0f} min |")

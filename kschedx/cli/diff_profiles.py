@@ -262,29 +262,35 @@ def _pods(
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
     from kschedx.cli.parallel import Progress, results
-    from kschedx.errors import UndecidableError
     from kschedx.explain.difference import Difference, Summary
 
     pods = pair.snapshot.pods
-
-    def compare(row: int) -> Difference | str | None:
-        try:
-            return pair.difference(pods[row])
-        except UndecidableError as error:
-            return str(error)
-
     pair.prepare()
+    parts = pair.parts(rows)
+
+    def compare(part: int) -> list[tuple[int, Difference | str | None]]:
+        return [
+            (row, found if isinstance(found, Difference | None) else str(found))
+            for row, found in pair.differences(parts[part])
+        ]
+
     progress = Progress(len(rows), "pods")
-    differences: list[Difference] = []
-    undecided: dict[str, str] = {}
-    for row, answer in zip(rows, results(compare, rows, jobs), strict=True):
-        progress.advance()
-        if isinstance(answer, str):
-            undecided[pods.key(row)] = answer
-        elif answer is not None:
-            differences.append(answer)
+    differences: dict[int, Difference] = {}
+    undecided: dict[int, str] = {}
+    for answers in results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts]):
+        for row, answer in answers:
+            if isinstance(answer, str):
+                undecided[row] = answer
+            elif answer is not None:
+                differences[row] = answer
+        progress.advance(len(answers))
     progress.end()
-    return Summary(compared=len(rows), differences=tuple(differences), undecided=undecided, left_out=left_out)
+    return Summary(
+        compared=len(rows),
+        differences=tuple(differences[row] for row in sorted(differences)),
+        undecided={pods.key(row): undecided[row] for row in sorted(undecided)},
+        left_out=left_out,
+    )
 
 
 def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None) -> Report:

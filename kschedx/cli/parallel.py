@@ -26,9 +26,14 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def results(work: Callable[[int], T], items: Sequence[int], processes: int) -> Iterator[T]:
-    """`work(item)` for every item, in their order. An exception of the work is raised here."""
-    processes = min(processes, len(items) // FEW)
+def results(
+    work: Callable[[int], T], items: Sequence[int], processes: int, *, weights: Sequence[int] | None = None
+) -> Iterator[T]:
+    """`work(item)` for every item, in their order. An exception of the work is raised here.
+
+    `weights` says how many things an item is about, where that is not one.
+    """
+    processes = min(processes, (len(items) if weights is None else sum(weights)) // FEW)
     if processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(work, items)
         return
@@ -38,7 +43,7 @@ def results(work: Callable[[int], T], items: Sequence[int], processes: int) -> I
     gc.freeze()  # a collection in a child would write to, and so copy, all that was loaded
     try:
         with multiprocessing.get_context("fork").Pool(processes, initializer=_start) as pool:
-            yield from pool.imap(_do, items, chunksize=CHUNK)
+            yield from pool.imap(_do, items, chunksize=CHUNK if weights is None else 1)
     finally:
         gc.unfreeze()
         _work = None
@@ -70,8 +75,8 @@ class Progress:
         self._shown = 0.0
         self._is_seen = sys.stderr is not None and sys.stderr.isatty()
 
-    def advance(self) -> None:
-        self._done += 1
+    def advance(self, number: int = 1) -> None:
+        self._done += number
         now = time.monotonic()
         if self._is_seen and now - self._begun > self.DELAY and now - self._shown > self.INTERVAL:
             self._shown = now

@@ -10,7 +10,10 @@ from msgspec import Struct, field
 
 from kschedx.explain.story import Preemption, Story
 from kschedx.framework.cycle import Outcome
-from kschedx.snapshot.columns import BoolArray
+from kschedx.snapshot.columns import BoolArray, IntArray
+
+_ZERO: IntArray = np.zeros(1, dtype=np.int64)
+"""In place of a plugin that has not scored any node."""
 
 SHOWN_NODES = 4
 """Names that a side keeps of a tie."""
@@ -150,7 +153,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 def compare(before: Story, after: Story) -> Difference | None:
     """The difference of two stories about one pod; None where they tell the same."""
-    if before.nodes != after.nodes:
+    if before.nodes is not after.nodes and before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)
     lost: tuple[Shift, ...] = ()
@@ -183,7 +186,7 @@ def compare(before: Story, after: Story) -> Difference | None:
 def _rejects_alike(before: Story, after: Story) -> bool:
     """Every node, and for the same reasons; in most pairs of profiles only scores differ."""
     same_words = before.rejections == after.rejections and before.stops == after.stops
-    return same_words and np.array_equal(before.verdicts, after.verdicts)
+    return same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))
 
 
 def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool) -> Iterator[Effect]:
@@ -231,18 +234,15 @@ def _reworded(before: Story, after: Story) -> Iterator[str]:
 def _rescored(before: Story, after: Story) -> Iterator[ScoreChange]:
     """Largest change first."""
     both: BoolArray = (before.totals >= 0) & (after.totals >= 0)
-    if not both.any():
-        return
-    zero = np.zeros(len(both), dtype=np.int64)
     changes = []
     for plugin in dict.fromkeys((*before.scores, *after.scores)):
-        first, second = before.scores.get(plugin, zero), after.scores.get(plugin, zero)
-        if np.array_equal(first, second):
+        first, second = before.scores.get(plugin, _ZERO), after.scores.get(plugin, _ZERO)
+        if first is second:
             continue
-        change = (second - first)[both]
-        if change.any():
-            largest = int(change[np.abs(change).argmax()])
-            changes.append(ScoreChange(plugin=plugin, nodes=int(np.count_nonzero(change)), largest=largest))
+        change = (second - first) * both
+        row = int(np.abs(change).argmax()) if len(change) else 0
+        if len(change) and change[row]:
+            changes.append(ScoreChange(plugin=plugin, nodes=int(np.count_nonzero(change)), largest=int(change[row])))
     yield from sorted(changes, key=lambda change: (-abs(change.largest), change.plugin))
 
 

@@ -6,7 +6,8 @@ A story is read from a cycle, or from the document that was saved of one (`to_di
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -17,6 +18,10 @@ from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Code
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct
+
+if TYPE_CHECKING:
+    from kschedx.framework.moving import Outlook, Rejected
+    from kschedx.framework.runtime import Framework
 
 API_VERSION = "kschedx/v1"
 KIND = "Story"
@@ -33,6 +38,10 @@ class Rejection(Struct, frozen=True, kw_only=True):
     code: str
     reasons: tuple[str, ...]
 
+    @classmethod
+    def of(cls, rejected: Rejected) -> Rejection:
+        return cls(plugin=rejected.plugin, code=rejected.code.text, reasons=rejected.reasons)
+
 
 class Preemption(Struct, frozen=True, kw_only=True):
     """A node that preemption would take, one of the best."""
@@ -42,7 +51,7 @@ class Preemption(Struct, frozen=True, kw_only=True):
     pdb_violations: int
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class Story(Struct, frozen=True, kw_only=True, dict=True):
     """What becomes of one pod. All arrays are (node,), in the order of `nodes`."""
 
     pod: str
@@ -69,6 +78,8 @@ class Story(Struct, frozen=True, kw_only=True):
     """On the best candidates."""
     candidates: int = 0
     """Nodes on which preemption would make room."""
+    index: Mapping[str, int] | None = None
+    """`nodes` to their rows, where somebody has that."""
 
     @property
     def fits(self) -> BoolArray:
@@ -85,7 +96,7 @@ class Story(Struct, frozen=True, kw_only=True):
         return tuple(self.nodes[row] for row in np.flatnonzero(self.verdicts == rejection).tolist())
 
     def row(self, node: str) -> int:
-        return self.nodes.index(node)
+        return self.nodes.index(node) if self.index is None else self.index[node]
 
     def rejection(self, row: int) -> Rejection | None:
         """Why a node is rejected; where no plugin saw it, what rejects the pod as a whole, if anything does."""
@@ -94,17 +105,20 @@ class Story(Struct, frozen=True, kw_only=True):
             return self.rejections[verdict]
         return self.stops[0] if verdict == UNSEEN and self.stops else None
 
-    @property
+    @cached_property
     def total(self) -> int | None:
         """The highest total."""
         highest = int(self.totals.max(initial=-1))
         return None if highest < 0 else highest
 
-    @property
+    @cached_property
     def runner_up(self) -> int | None:
         """The row of the best node behind the highest total."""
-        behind = np.where(self.totals < self.totals.max(initial=-1), self.totals, -1)
-        return int(behind.argmax()) if behind.max(initial=-1) >= 0 else None
+        if self.total is None:
+            return None
+        behind = np.where(self.totals < self.total, self.totals, -1)
+        row = int(behind.argmax())
+        return row if behind[row] >= 0 else None
 
     @property
     def margin(self) -> int | None:
@@ -149,6 +163,29 @@ class Story(Struct, frozen=True, kw_only=True):
                 if candidate.node in best
             ),
             candidates=0 if result is None else len(result.candidates),
+            index=cycle.all_nodes.cluster.index,
+        )
+
+    @classmethod
+    def of_outlook(cls, pod: str, outlook: Outlook, framework: Framework, rejections: tuple[Rejection, ...]) -> Story:
+        """Of a pod that fits. `rejections` are the outlook's."""
+        cluster = framework.nodes.cluster
+        totals = outlook.totals
+        return cls(
+            pod=pod,
+            version=framework.release.version,
+            profile=framework.profile.scheduler_name,
+            outcome=Outcome.SCHEDULED,
+            message="",
+            chosen=tuple(cluster.names[row] for row in np.flatnonzero(totals == totals.max()).tolist()),
+            stops=(),
+            nodes=cluster.names,
+            verdicts=outlook.verdicts,
+            rejections=rejections,
+            weights=outlook.weights,
+            scores=outlook.scores,
+            totals=totals,
+            index=cluster.index,
         )
 
     # --- as a document
@@ -216,6 +253,7 @@ class Story(Struct, frozen=True, kw_only=True):
         return replace(
             self,
             nodes=nodes,
+            index=None,
             verdicts=spread(self.verdicts, UNSEEN),
             scores={plugin: spread(numbers, 0) for plugin, numbers in self.scores.items()},
             totals=spread(self.totals, -1),

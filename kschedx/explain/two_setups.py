@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
@@ -13,13 +17,26 @@ from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.difference import Difference, LeftOut, compare
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
-from kschedx.explain.story import Story
+from kschedx.explain.story import Rejection, Story
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.moving import Run
+from kschedx.framework.moving import AsIfNew, Run, is_a_kind, kinds_of
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.source import Missing
+
+FEW = 16
+"""Pods of a part that have nothing in common."""
+MANY = 256
+"""Pods of a part that are of one kind, at most."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Rows of pods that are looked at together."""
+
+    rows: tuple[int, ...]
+    are_alike: bool
 
 
 class Pair:
@@ -63,6 +80,71 @@ class Pair:
             if story.outcome is Outcome.UNDECIDED:
                 raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not all who decide were asked")
         return compare(*stories)
+
+    # --- many pods
+
+    def parts(self, rows: Sequence[int]) -> list[Part]:
+        """Pods of the snapshot, put together so that the differences of all of them cost least."""
+        wanted = np.array(rows, dtype=np.int64)
+        alike = self._can_share(wanted)
+        together, alone = wanted[alike], wanted[~alike].tolist()
+        kinds = kinds_of(self.snapshot.pods, together)
+        order, start = rows_by_group(kinds, int(kinds.max(initial=-1)) + 1)
+        parts = [Part(rows=tuple(alone[at : at + FEW]), are_alike=False) for at in range(0, len(alone), FEW)]
+        for begin, end in pairwise(start.tolist()):
+            kind = together[order[begin:end]].tolist()
+            parts += [Part(rows=tuple(kind[at : at + MANY]), are_alike=True) for at in range(0, len(kind), MANY)]
+        return parts
+
+    def _can_share(self, rows: IntArray) -> BoolArray:
+        """(row,) whether all that matters of a pod is its kind, and where it runs."""
+        pods = self.snapshot.pods
+        runs = self._runs
+        setups = (self.before, self.after)
+        somebody_else = any(setup.scheduler.config.extenders for setup in setups) or any(
+            profile.unknown for setup in setups for profile in setup.profiles
+        )
+        if runs is None or runs[0].cluster.snapshot.devices.claims or somebody_else:
+            return np.zeros(len(rows), dtype=np.bool_)
+        is_new = np.array([not pods.nominated_node_names[row] for row in rows], dtype=np.bool_)
+        runs_on = (pods.node[rows] >= 0) & ~pods.terminating[rows]
+        shared: BoolArray = is_new & runs_on & pods.specs.where(is_a_kind)[rows]
+        return shared
+
+    def differences(self, part: Part) -> Iterator[tuple[int, Difference | UndecidableError | None]]:
+        """Every pod of a part with its `difference`, or with why that cannot be told."""
+        if not part.are_alike:
+            yield from ((row, self._difference_or_why_not(row)) for row in part.rows)
+            return
+        assert self._runs is not None, "pods are only put together in runs"
+        pods, cluster = self.snapshot.pods, self._runs[0].cluster
+        name = pods.specs[part.rows[0]].scheduler_name
+        frameworks = [
+            scheduler.framework(profile)
+            for setup, run in zip((self.before, self.after), self._runs, strict=True)
+            if (profile := setup.profile_compared(name)) and isinstance(scheduler := run.scheduler, FrameworkScheduler)
+        ]
+        told: tuple[Rejection, ...] = ()
+        for rows, outlooks in AsIfNew(cluster, frameworks, part.rows):
+            if outlooks is None:
+                yield from ((row, self._difference_or_why_not(row)) for row in rows)
+                continue
+            said = outlooks[0].rejections
+            if len(told) < len(said):
+                told = tuple(Rejection.of(one) for one in said)
+            before, after = (
+                Story.of_outlook(pods.key(rows[0]), outlook, framework, told)
+                for outlook, framework in zip(outlooks, frameworks, strict=True)
+            )
+            found = compare(before, after)
+            for row in rows:
+                yield row, None if found is None else replace(found, pod=pods.key(row))
+
+    def _difference_or_why_not(self, row: int) -> Difference | UndecidableError | None:
+        try:
+            return self.difference(self.snapshot.pods[row])
+        except UndecidableError as error:
+            return error
 
     def _stories_in_run(self, pod: Pod) -> tuple[Story, Story] | None:
         """The same for a pod of the cluster, for the price of taking it away and putting it back."""

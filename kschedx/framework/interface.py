@@ -205,6 +205,9 @@ class PreScorePlugin(Plugin):
 
 
 class ScorePlugin(Plugin):
+    normalizes_by_extremes: ClassVar[bool] = False
+    """`normalize_score` makes each score from itself, the lowest and the highest one, and reads nothing else."""
+
     @abstractmethod
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         """(node,) int64 raw scores of the feasible nodes."""

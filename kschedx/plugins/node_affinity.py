@@ -69,6 +69,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """spec.nodeSelector, spec.affinity.nodeAffinity, and the affinity that the profile adds to every pod."""
 
     name = "NodeAffinity"
+    normalizes_by_extremes = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

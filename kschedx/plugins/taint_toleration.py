@@ -27,6 +27,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """NoSchedule and NoExecute taints reject; every untolerated PreferNoSchedule taint costs score."""
 
     name = "TaintToleration"
+    normalizes_by_extremes = True
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

@@ -15,7 +15,11 @@ from msgspec.structs import replace
 from kschedx.explain.difference import compare
 from kschedx.explain.setup import Setup
 from kschedx.explain.two_setups import Pair
+from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.moving import Decision, Run
+from kschedx.framework.registry import plugin_class
+from kschedx.framework.scheduler import FrameworkScheduler
+from kschedx.framework.state import CycleState
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate.nodes import cordoned
@@ -35,6 +39,13 @@ FAMILIES = (
     "config",
     "mixed",
 )
+
+
+SCALED = [
+    found
+    for name, points in resolve().plugin_points.items()
+    if "score" in points and issubclass(found := plugin_class(name), ScorePlugin) and found.normalizes_by_extremes
+]
 
 
 def recorded(family: str, number: int) -> list[Any]:
@@ -125,18 +136,56 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
 
 
+PACKED: dict[str, object] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "plugins": {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}},
+            "pluginConfig": [
+                {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}},
+                {"name": "PodTopologySpread", "args": {"defaultingType": "List"}},
+            ],
+        }
+    ],
+}
+NO_AFFINITY: dict[str, object] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "NodeAffinity"}, {"name": "InterPodAffinity"}]}}}],
+}
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_stories_of_a_run_are_those_of_a_cluster_that_stands_still(family: str) -> None:
-    packing = {"scoringStrategy": {"type": "MostAllocated"}}
-    packed: dict[str, object] = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": packing}]}],
-    }
+def test_pods_that_share_columns_differ_as_each_by_itself(family: str) -> None:
     for case in recorded(family, 4):
         snapshot = Snapshot.from_objects(case["objects"])
-        pair = Pair(snapshot, Setup.of("a", case["config"], resolve()), Setup.of("b", packed, resolve()))
-        rows, _ = pair.choose(pending=True, running=True)
-        for row in rows:
-            pod = snapshot.pods[row]
-            assert pair.difference(pod) == compare(*pair.stories(pod)), (case["name"], pod.key)
+        release = resolve(feature_gates=case.get("featureGates"))
+        before = Setup.of("before", case["config"], release)
+        for config, other in ((PACKED, release), (NO_AFFINITY, release), (None, resolve("1.30"))):
+            pair = Pair(snapshot, before, Setup.of("after", config, other))
+            rows, _ = pair.choose(pending=True, running=True)
+            told = dict(found for part in pair.parts(rows) for found in pair.differences(part))
+            assert sorted(told) == sorted(rows)
+            for row in rows:
+                pod = snapshot.pods[row]
+                assert told[row] == pair.difference(pod) == compare(*pair.stories(pod)), (case["name"], pod.key)
+
+
+@pytest.mark.parametrize("plugin", SCALED)
+def test_scores_are_made_of_themselves_and_the_extremes(plugin: type[ScorePlugin]) -> None:
+    case = recorded("mixed", 1)[0]
+    snapshot = Snapshot.from_objects(case["objects"])
+    scheduler = scheduler_of(None, resolve(), snapshot)
+    assert isinstance(scheduler, FrameworkScheduler)
+    one = plugin(None, scheduler.framework(scheduler.config.profiles[0]))
+    pod, nodes = snapshot.pods[0], scheduler.nodes
+    dice = random.Random(plugin.name)
+    for _ in range(100):
+        raw = np.array([dice.randrange(-50, 500) for _ in range(dice.randrange(1, 9))], dtype=np.int64)
+        if plugin.name != "InterPodAffinity":
+            raw = abs(raw)
+        scores = one.normalize_score(CycleState(), pod, nodes, raw)
+        for score, found in zip(raw.tolist(), scores.tolist(), strict=True):
+            three = np.array([score, raw.min(), raw.max()], dtype=np.int64)
+            assert one.normalize_score(CycleState(), pod, nodes, three)[0] == found

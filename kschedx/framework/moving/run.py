@@ -8,12 +8,18 @@ kind was looked at; a change of the nodes costs a first look again.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from kschedx.api.types import Pod
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.snapshot.columns import Column, IntArray, distinct
 from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -100,8 +106,7 @@ class Run:
             return None
         if scheduler.config.extenders:
             return None  # they are asked, or missed, pod by pod
-        columns = (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)
-        key = tuple(int(column.codes[row]) for column in columns)
+        key = tuple(int(column.codes[row]) for column in _what_makes_a_kind(pods))
         kind = self._kinds.pop(key, None)
         if kind is None:
             pod = pods[row]
@@ -113,3 +118,16 @@ class Run:
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind
         return kind
+
+
+def kinds_of(pods: PodTable, rows: IntArray) -> IntArray:
+    """(row,) equal numbers for pods of one kind."""
+    kinds = np.zeros(len(rows), dtype=np.int64)
+    for column in _what_makes_a_kind(pods):
+        kinds = kinds * len(column.values) + column.codes[rows]
+        kinds = np.searchsorted(distinct(kinds), kinds)
+    return kinds
+
+
+def _what_makes_a_kind(pods: PodTable) -> tuple[Column[Any], ...]:
+    return (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)

@@ -39,6 +39,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     run, and theirs against it (pkg/scheduler/framework/plugins/interpodaffinity)."""
 
     name = "InterPodAffinity"
+    normalizes_by_extremes = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
