@@ -234,6 +234,20 @@ def test_imports_point_one_way() -> None:
     assert not (text := listed(wrong)), f"against the direction of imports:\n{text}"
 
 
+WHICH_SCHEDULER = {
+    "has_framework": ("releases/", "schedulers.py"),
+    "FrameworkScheduler": ("framework/scheduler.py", "schedulers.py"),
+    "PredicateScheduler": ("legacy/scheduler.py", "schedulers.py"),
+}
+"""What tells one `Scheduler` from another, and who may know; everybody else asks the scheduler."""
+
+
+@pytest.mark.parametrize("name", WHICH_SCHEDULER)
+def test_nobody_asks_which_scheduler_it_is(name: str) -> None:
+    known = {path.relative_to(PACKAGE).as_posix() for path in FILES if name in path.read_text(encoding="utf-8")}
+    assert not [path for path in known if not path.startswith(WHICH_SCHEDULER[name])]
+
+
 @pytest.mark.parametrize("package", sorted(ONLY_IN))
 def test_only_its_layer_imports(package: str) -> None:
     wrong = (

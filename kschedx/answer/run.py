@@ -20,9 +20,9 @@ from kschedx.explain.notes.cycle import AutoscalerUnreadable
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.unheard import Kind, Stake, Unheard
 from kschedx.holding.schedulers import SCHEDULERS
-from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | Autoscaler | 
         scheduler = scheduler.on(snapshot)
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
-    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling)
+    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     return Explanation(cycle, scheduler, (*setup.notes, *notes, *said), autoscaler)
 
 
 def _autoscaler(
-    cycle: Cycle, snapshot: Snapshot, options: Options | Autoscaler | None
+    cycle: Cycle, snapshot: Snapshot, options: Options | Autoscaler | None, scheduler: Scheduler
 ) -> tuple[Autoscaler | None, tuple[Note, ...]]:
     """The cluster's autoscaler for a pod that fits nowhere, or a note that its status cannot be read."""
     if cycle.outcome is not Outcome.UNSCHEDULABLE or AUTOSCALER_STATUS not in snapshot.config_maps:
@@ -95,11 +95,11 @@ def _autoscaler(
 
     if isinstance(options, Autoscaler):
         return options, ()
-    return autoscaler_of(snapshot, options, cycle.release)
+    return autoscaler_of(snapshot, options, scheduler)
 
 
 def autoscaler_of(
-    snapshot: Snapshot, options: Options | None, release: Release
+    snapshot: Snapshot, options: Options | None, scheduler: Scheduler
 ) -> tuple[Autoscaler | None, tuple[Note, ...]]:
     """The cluster's autoscaler, or a note that what it says of itself cannot be read."""
     if AUTOSCALER_STATUS not in snapshot.config_maps:
@@ -107,7 +107,7 @@ def autoscaler_of(
     from kschedx.autoscaler.cluster import Autoscaler, Options  # most clusters have none
 
     try:
-        return Autoscaler.of(snapshot, options or Options(), release), ()
+        return Autoscaler.of(snapshot, options or Options(), scheduler), ()
     except InputError as error:
         return None, (AutoscalerUnreadable(error=str(error)),)
 

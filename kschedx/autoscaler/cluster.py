@@ -23,6 +23,7 @@ from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import ConfigError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.runtime import Framework
+from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, autoscaler_behaviour
@@ -83,12 +84,13 @@ class Autoscaler:
         self._options = options
 
     @classmethod
-    def of(cls, snapshot: Snapshot, options: Options, release: Release) -> Autoscaler | None:
-        """None for a cluster without its ConfigMap. Raises `InputError` for one that cannot be read."""
+    def of(cls, snapshot: Snapshot, options: Options, scheduler: Scheduler) -> Autoscaler | None:
+        """None for a cluster without its ConfigMap, and beside a scheduler without plugins, which it would ask. Raises
+        `InputError` for a ConfigMap that cannot be read."""
         written = snapshot.config_maps.get(AUTOSCALER_STATUS)
-        if written is None or not release.has_framework:
+        if written is None or scheduler.framework(scheduler.config.profiles[0]) is None:
             return None
-        return cls(snapshot, read_status(written.data.get("status", "")), options, release)
+        return cls(snapshot, read_status(written.data.get("status", "")), options, scheduler.release)
 
     @property
     def is_measured(self) -> bool:

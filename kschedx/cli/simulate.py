@@ -96,7 +96,7 @@ def simulate(
         from kschedx.autoscaler.cluster import Options as Autoscaling
         from kschedx.autoscaler.growth import grow
 
-        autoscaler = Autoscaler.of(snapshot, question.autoscaling or Autoscaling(), setup.release)
+        autoscaler = Autoscaler.of(snapshot, question.autoscaling or Autoscaling(), setup.scheduler)
         if autoscaler is None:
             hint = "it writes the ConfigMap kube-system/cluster-autoscaler-status"
             raise InputError("--autoscale: nothing is known of a cluster-autoscaler here", hint=hint)

@@ -116,7 +116,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler),
         )
 
-    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.release) if rows else (None, ())
+    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
     if autoscaler is not None and part is None:
         from kschedx.autoscaler.growth import grow

@@ -20,7 +20,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.story import Rejection, Story
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import AsIfNew, Run, is_a_kind, kinds_of
-from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -120,9 +120,9 @@ class Pair:
         pods, cluster = self.snapshot.pods, self._runs[0].cluster
         name = pods.specs[part.rows[0]].scheduler_name
         frameworks = [
-            scheduler.framework(profile)
+            framework
             for setup, run in zip((self.before, self.after), self._runs, strict=True)
-            if (profile := setup.profile_compared(name)) and isinstance(scheduler := run.scheduler, FrameworkScheduler)
+            if (profile := setup.profile_compared(name)) and (framework := run.scheduler.framework(profile))
         ]
         told: tuple[Rejection, ...] = ()
         for rows, outlooks in AsIfNew(cluster, frameworks, part.rows):
@@ -173,7 +173,7 @@ class Pair:
     def _runs(self) -> tuple[Run, Run] | None:
         """Both sides on one cluster that moves; None where they do not see the same one, or may not see all of it."""
         before, after = self._schedulers
-        frameworks = isinstance(before, FrameworkScheduler) and isinstance(after, FrameworkScheduler)
+        frameworks = all(one.framework(one.config.profiles[0]) is not None for one in (before, after))
         forbidden = any(cause is Missing.FORBIDDEN for cause in self.snapshot.source.missing.values())
         if not frameworks or before.snapshot is not after.snapshot or forbidden:
             return None

@@ -73,6 +73,10 @@ class Scheduler(Protocol):
         """The same scheduler, as if plugins that kschedx does not have decided nothing: whoever asks answers for it."""
         ...
 
+    def framework(self, profile: Profile) -> Framework | None:
+        """The profile's plugins on the snapshot; None for a scheduler that was before there were plugins."""
+        ...
+
     def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
         """PreFilter and Filter. `profile` is by default the one that the pod names; ConfigError where none has it."""
         ...
@@ -115,7 +119,6 @@ class FrameworkScheduler:
         return self.on_cluster(snapshot)
 
     def framework(self, profile: Profile) -> Framework:
-        """The profile's plugins on the snapshot."""
         found = self._frameworks.get(profile.scheduler_name)
         if found is None:
             found = Framework(profile, self.config, self.snapshot, self.release, self._ask)

@@ -58,6 +58,9 @@ class PredicateScheduler:
         """Itself: a Policy names nothing that is unknown."""
         return self
 
+    def framework(self, profile: Profile) -> None:
+        return None
+
     def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
         self._check(pod, profile)
         return filtered(self._runner, stored_pod(pod, self.era.schema))

@@ -16,7 +16,7 @@ from kschedx.api.types import Pod
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
-from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
+from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.columns import Column, IntArray, distinct
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
@@ -39,7 +39,7 @@ class Run:
         self._base = scheduler
         self._profile = profile
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
-        self._follows = isinstance(scheduler, FrameworkScheduler)
+        self._follows = scheduler.framework(scheduler.config.profiles[0]) is not None
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
         self._kinds: dict[tuple[int, ...], Kind] = {}
 
@@ -85,8 +85,9 @@ class Run:
         """Place a pod that fits, with its claims bound and allocated."""
         scheduler, pod = self.scheduler, self.cluster.pods[row]
         claims = pod.spec.mounts_storage or pod.spec.resource_claims or self.snapshot.devices.class_of_resource
-        if claims and isinstance(scheduler, FrameworkScheduler):
-            self.cluster.settle(scheduler.framework(self._profile_of(pod)).after_binding(pod, node))
+        framework = scheduler.framework(self._profile_of(pod)) if claims else None
+        if framework is not None:
+            self.cluster.settle(framework.after_binding(pod, node))
         self.cluster.place(row, node)
 
     def evict(self, row: int, *, waits: bool) -> None:
@@ -102,18 +103,17 @@ class Run:
     def _kind(self, row: int, profile: Profile | None = None) -> Kind | None:
         pods = self.cluster.pods
         scheduler = self.scheduler
-        if not isinstance(scheduler, FrameworkScheduler) or not is_a_kind(pods.specs[row]):
-            return None
-        if scheduler.config.extenders:
-            return None  # they are asked, or missed, pod by pod
+        if scheduler.config.extenders or not is_a_kind(pods.specs[row]):
+            return None  # extenders are asked, or missed, pod by pod
         key = tuple(int(column.codes[row]) for column in _what_makes_a_kind(pods))
         kind = self._kinds.pop(key, None)
         if kind is None:
             pod = pods[row]
             profile = profile or self._profile_of(pod)
-            if scheduler.config.extenders or profile.unknown:
-                return None  # what they say is theirs to say, about every pod
-            kind = Kind(scheduler.framework(profile), pod, pods.steps)
+            framework = scheduler.framework(profile)
+            if framework is None or profile.unknown:
+                return None  # what unknown plugins say is theirs to say, about every pod
+            kind = Kind(framework, pod, pods.steps)
             if len(self._kinds) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind
