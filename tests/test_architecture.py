@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "releases",
         "schedulers",
     },
-    "simulate": {"api", "snapshot", "framework", "explain", "answer", "sources"},
+    "simulate": {"api", "snapshot", "framework", "explain", "answer", "autoscaler", "sources"},
     "autoscaler": {"api", "snapshot", "framework", "plugins", "releases"},
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kschedx.answer.fix import Fix
 from kschedx.answer.note import Note
+from kschedx.answer.replicas import Replicas
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.fixes import Certainty, find_fixes, why_no_fix
@@ -33,10 +34,17 @@ class Explanation(Struct, frozen=True, dict=True):
     """How the question was understood, and what the API server would change on the pod's manifest."""
     autoscaler: Autoscaler | None = None
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
+    replicas: Replicas | None = None
+    """What becomes of the others of its workload, where several were asked about."""
 
     @property
     def outcome(self) -> Outcome:
         return self.cycle.outcome
+
+    @property
+    def overall(self) -> Outcome:
+        """What becomes of all that was asked about: of every replica, where there are several."""
+        return Outcome.SCHEDULED if self.replicas is not None and self.replicas.fits else self.outcome
 
     @property
     def best_nodes(self) -> tuple[str, ...]:
@@ -121,6 +129,8 @@ class Explanation(Struct, frozen=True, dict=True):
                 for one in self.scaling_remedies
             ]
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
+        if self.replicas is not None:
+            made["replicas"] = self.replicas.to_dict()
         if self.holding:
             from kschedx.answer.holding_document import holding_document
 

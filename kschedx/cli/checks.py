@@ -39,16 +39,24 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
     from kschedx.explain.diagnosis import Diagnosis
     from kschedx.explain.ranking import ranking
     from kschedx.render.outcome import sentence
+    from kschedx.render.replicas import replicas_sentence
 
-    cycle = explanation.cycle
-    told = [sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
-    if explanation.outcome is not Outcome.SCHEDULED:
+    cycle, replicas = explanation.cycle, explanation.replicas
+    told = [] if replicas is None else [replicas_sentence(replicas)]
+    told += [sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
+    if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
-    return of_pod(cycle.pod.key, explanation.outcome, told, place)
+    return of_pod(cycle.pod.key if replicas is None else replicas.workload, explanation.overall, told, place)
 
 
-def of_answer(answer: Answer, place: Place) -> Check:
-    return of_pod(answer.pod, answer.outcome, ["; ".join(answer.headlines), answer.message], place)
+def of_answers(answers: Sequence[Answer], workload: str, place: Place) -> Check:
+    """Of a pod, or of all replicas of a workload, whose first that finds no node is told of."""
+    bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
+    first = (bad or answers)[0]
+    told = ["; ".join(first.headlines), first.message]
+    if workload and bad:
+        told.insert(0, f"{len(answers) - len(bad):,} of {len(answers):,} replicas can be placed")
+    return of_pod(workload or first.pod, first.outcome, told, place)
 
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:

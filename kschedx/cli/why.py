@@ -22,8 +22,10 @@ ds/NAME, job/NAME, ...), a node (node/NAME) for what it offers and whom it would
 or - for standard input. What is in the files counts as if it were applied. A pod that runs already is explained as if
 it were scheduled now.
 
-Several pods and workloads, --all-pending or -l are told by what keeps them out, the largest group first. Pods of
---all-pending are placed one after the other, as the queue would take them.
+Of a workload it is about the replicas that it lacks: how many of them can be placed, and the story of the first that
+cannot. A manifest that is new lacks all, and what lacks none gets one more. Several pods and workloads, --all-pending
+or -l are told by what keeps them out, the largest group first. Pods are placed one after the other, as the queue would
+take them; with --alone, each is looked at as if it came next.
 
 With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
 
@@ -63,7 +65,7 @@ def why(
         bool, typer.Option("--all-namespaces", "-A", help="With --all-pending or -l: pods of every namespace.")
     ] = False,
     alone: Annotated[
-        bool, typer.Option("--alone", help="With --all-pending: each as if it came next, whatever the others take.")
+        bool, typer.Option("--alone", help="Each pod as if it came next, whatever the others take; of a workload one.")
     ] = False,
     node: Annotated[
         list[str] | None,
@@ -119,7 +121,7 @@ def why(
     from kschedx.cli.target import find_target, named_node
     from kschedx.cli.wanted import Wanted
     from kschedx.cli.why_node import why_node
-    from kschedx.cli.why_one import why_one
+    from kschedx.cli.why_one import Clusters, why_one
     from kschedx.cli.why_several import why_pods_of_cluster, why_several
     from kschedx.errors import InputError
 
@@ -163,6 +165,7 @@ def why(
         for name in names:
             of_files = manifests.named(name, reached.snapshot, snapshot) if manifests is not None else []
             found += of_files or [find_target(snapshot, name, question.namespace, default_namespace=reached.namespace)]
+    clusters = Clusters(before=reached.snapshot, applied=snapshot)
     if len(found) > 1:
-        return why_several(question, wanted, snapshot, setup, found)
-    return why_one(question, wanted, snapshot, setup, found[0], interval)
+        return why_several(question, wanted, clusters, setup, found)
+    return why_one(question, wanted, clusters, setup, found[0], interval)

@@ -21,8 +21,19 @@ if TYPE_CHECKING:
     from kschedx.render.page.model import Page
 
 
+class Replica(Struct, frozen=True, kw_only=True):
+    """One of several pods that are alike."""
+
+    pod: str
+    """`namespace/name`."""
+    node: str = ""
+    """Where it goes; empty where it finds no node."""
+    taken: Taken | None = None
+    """The place that it would have had alone."""
+
+
 class Item(Struct, frozen=True, kw_only=True):
-    """One of the pods that were asked for."""
+    """One of the pods or workloads that were asked for."""
 
     pod: str
     """`namespace/name`."""
@@ -38,6 +49,10 @@ class Item(Struct, frozen=True, kw_only=True):
     """Where the pod goes, where that is known without its whole story."""
     taken: Taken | None = None
     """The place that it would have had alone."""
+    workload: str = ""
+    """`shop/deploy/web`, of a workload with replicas."""
+    replicas: tuple[Replica, ...] = ()
+    """Each of them; `explain` tells of the one that says most."""
 
 
 class Asked:
@@ -78,11 +93,24 @@ class Asked:
             answer = replace(answer, cause=cause_of(found.cycle), headlines=headlines)
         return answer, found
 
-    def answer(self, index: int) -> Answer:
+    def answer(self, index: int) -> tuple[Answer, ...]:
+        """Of one item, for each of its pods."""
         item = self._items[index]
-        if item.node:
-            return replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,))
-        return self.look(index)[0]
+        if item.node or (item.replicas and all(one.node for one in item.replicas)):
+            return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
+        return self._each(item, self.look(index)[0])
+
+    def _each(self, item: Item, story: Answer) -> tuple[Answer, ...]:
+        """The story is that of every replica without a node."""
+        if not item.replicas:
+            return (story,)
+        placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
+        return tuple(
+            replace(placed, pod=one.pod, nodes=(one.node,))
+            if one.node
+            else replace(story, pod=one.pod, taken=one.taken)
+            for one in item.replicas
+        )
 
     def _undecided(self, item: Item) -> Answer:
         return Answer(
@@ -94,9 +122,14 @@ class Asked:
             taken=item.taken,
         )
 
-    @cached_property
+    @property
     def answers(self) -> list[Answer]:
-        """In the order of the queue, shared between processes where there are many."""
+        """Of every pod, in their order."""
+        return [answer for answers in self._answers for answer in answers]
+
+    @cached_property
+    def _answers(self) -> list[tuple[Answer, ...]]:
+        """In the order of the items, shared between processes where there are many."""
         from kschedx.cli.parallel import Progress, processors, results
 
         if not self._items:
@@ -113,23 +146,24 @@ class Asked:
 
     def document(self) -> dict[str, object]:
         """Every Explanation as one document, with the pods that cannot be decided."""
-        answers: list[Answer] = []
         items: list[object] = []
         undecided: list[object] = []
-        for answer, found in map(self.look, range(len(self._items))):
-            answers.append(answer)
+        answers: list[tuple[Answer, ...]] = []
+        for index, item in enumerate(self._items):
+            answer, found = self.look(index)
+            answers.append(self._each(item, answer))
             if found is None:
                 undecided.append({"pod": answer.pod, "reason": answer.message})
             else:
                 items.append(found.to_dict())
-        self.answers = answers
+        self._answers = answers
         return {"apiVersion": "kschedx/v1", "kind": "ExplanationList", "items": items, "undecided": undecided}
 
     def fix_of(self, group: Group) -> str:
         """The first fix for the first pod of a group, with its certainty; empty where none is known."""
         if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             return ""
-        index = next(index for index, item in enumerate(self._items) if item.pod == group.first.pod)
+        index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
         return f"{fixes[0].title} ({fixes[0].certainty.value})" if fixes else ""
@@ -146,10 +180,10 @@ class Asked:
             ]
 
         def checks() -> list[Check]:
-            from kschedx.cli.checks import of_answer
+            from kschedx.cli.checks import of_answers
 
-            pairs = zip(self.answers, self._items, strict=True)
-            return [of_answer(answer, item.place) for answer, item in pairs]
+            pairs = zip(self._answers, self._items, strict=True)
+            return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
 
         def page(_: bool) -> Page:
             from kschedx.render.page.many import page_of

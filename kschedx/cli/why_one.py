@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from kschedx.cli.exit_codes import exit_code_of
 from kschedx.cli.output import Format, Report, write
 from kschedx.cli.question import Question
 from kschedx.cli.wanted import Wanted
+from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
@@ -20,31 +23,39 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
-    from kschedx.snapshot.snapshot import Snapshot
+
+
+class Clusters(Struct, frozen=True, kw_only=True):
+    """What is asked about is in the second."""
+
+    before: Snapshot
+    """As it is."""
+    applied: Snapshot
+    """With the manifests that are asked about."""
 
 
 def why_one(
-    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, found: Pod | Written, interval: int
+    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Pod | Written, interval: int
 ) -> int:
     """One pod's story, and what becomes of it where it is watched."""
-    from kschedx.answer.run import explain
     from kschedx.api.types import Pod
     from kschedx.cli.extras import needs
     from kschedx.cli.manifests import Written
     from kschedx.cli.target import node_names
     from kschedx.errors import ConfigError, InputError
 
-    shown = node_names(snapshot, wanted.node)
+    shown = node_names(clusters.applied, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
         asked = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
     try:
-        subject = subject_of(question, snapshot, setup, found, wanted)
+        subject = subject_of(question, clusters.applied, setup, found, wanted)
         if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
             return _daemon_set(subject, setup, found, wanted.output)
-        explanation = explain(subject, setup, question.autoscaling)
         if wanted.tries:
-            explanation = _tried(wanted.tries, snapshot, setup, found, explanation)
+            before = explained(question, wanted, clusters, setup, found, subject)
+            subject = _tried(wanted.tries, clusters.applied, setup, found, before)
+        explanation = explained(question, wanted, clusters, setup, found, subject)
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
@@ -53,14 +64,39 @@ def why_one(
         with needs("interactive"):
             from kschedx.cli.interactive import Why
         Why(explanation, _typed_change(question, setup)).run()
-        return exit_code_of(explanation.outcome)
+        return exit_code_of(explanation.overall)
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found), wanted.output)
-        return exit_code_of(explanation.outcome)
+        return exit_code_of(explanation.overall)
     write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
-    return exit_code_of(explanation.outcome)
+    return exit_code_of(explanation.overall)
+
+
+def explained(
+    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Pod | Written, subject: Subject
+) -> Explanation:
+    """The story of a pod, or of the replicas that a workload lacks."""
+    from kschedx.answer.run import explain
+    from kschedx.answer.subject import stored
+    from kschedx.api.types import Pod
+
+    if wanted.alone or isinstance(found, Pod) or found.workload is None:
+        return explain(subject, setup, question.autoscaling)
+    from kschedx.simulate.lacking import Gathering  # a pod by itself needs no queue
+    from kschedx.simulate.workloads import has_replicas
+
+    if not has_replicas(found.workload):
+        return explain(subject, setup, question.autoscaling)
+    gathering = Gathering(clusters.before, clusters.applied, setup)
+    is_written = found.document is not None or bool(wanted.tries or wanted.dry_run)
+    group = gathering.add(subject, found.workload, is_written=is_written)
+    if len(group.pods) > 1 or group.old:
+        return gathering.place().explain(group, question.autoscaling)
+    if group.pods[0] in clusters.applied.pods.rows:
+        return explain(stored(clusters.applied, group.pods[0]), setup, question.autoscaling)
+    return explain(subject, setup, question.autoscaling)
 
 
 def _daemon_set(subject: Subject, setup: Setup, found: Written, output: Format | None) -> int:
@@ -115,12 +151,11 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
 
 def _tried(
     changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Explanation
-) -> Explanation:
-    """The same question about the pod as somebody thinks that it should be."""
+) -> Subject:
+    """The pod as somebody thinks that it should be."""
     import msgspec
 
     from kschedx.answer import trying
-    from kschedx.answer.run import explain
     from kschedx.answer.subject import stored
     from kschedx.api.types import Pod
     from kschedx.explain.notes.question import Tried
@@ -133,17 +168,18 @@ def _tried(
         subject = stored(snapshot, trying.as_pod(manifest))
     else:
         subject = found.admitted(snapshot, setup, manifest)
-    note = Tried(changes=tuple(changes), before=before.outcome)
-    return explain(msgspec.structs.replace(subject, notes=(note, *subject.notes)), setup)
+    note = Tried(changes=tuple(changes), before=before.overall)
+    return msgspec.structs.replace(subject, notes=(note, *subject.notes))
 
 
 def _typed_change(question: Question, setup: Setup) -> Try:
     """What `why -i` asks for: a change to the pod as it is there, fixes that were tried included."""
     from kschedx.answer import trying
-    from kschedx.answer.run import explain
     from kschedx.answer.subject import stored
 
     def tried(before: Explanation, change: str) -> Explanation:
+        from kschedx.answer.run import explain
+
         pod = trying.as_pod(trying.with_change(trying.as_manifest(before.cycle.pod), change))
         return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling)
 
@@ -215,10 +251,16 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, a
 
         return [of_explanation(explanation, place)]
 
+    def names() -> list[str]:
+        replicas = explanation.replicas
+        if replicas is None:
+            return [f"node/{name}" for name in explanation.chosen_nodes]
+        return [f"{pod} node/{node}" for pod, node in replicas.placed.items()] + list(replicas.pending)
+
     return Report(
         screen=screen,
         document=explanation.to_dict,
         page=page,
         checks=checks,
-        names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
+        names=names,
     )

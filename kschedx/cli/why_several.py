@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kschedx.cli.output import Format, write
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.wanted import Wanted
-from kschedx.cli.why_one import place_of, subject_of
+from kschedx.cli.why_one import Clusters, place_of, subject_of
 
 if TYPE_CHECKING:
+    from kschedx.answer.explanation import Explanation
+    from kschedx.answer.subject import Subject
     from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
     from kschedx.cli.manifests import Written
+    from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.setup import Setup
     from kschedx.snapshot.snapshot import Snapshot
 
 
 def why_several(
-    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, found: Sequence[Pod | Written]
+    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Sequence[Pod | Written]
 ) -> int:
-    """Every pod of some manifests, by what keeps them out."""
-    from kschedx.answer.run import explain
+    """Every pod of some manifests, with all replicas, by what keeps them out."""
     from kschedx.api.types import Pod
-    from kschedx.cli.manifests import Written
-    from kschedx.cli.why_many import Asked, Item
+    from kschedx.cli.why_many import Asked
     from kschedx.errors import InputError
-    from kschedx.explain.many import owner_of
 
     about_one = {
         "watch": wanted.watch,
@@ -39,33 +39,85 @@ def why_several(
     for name, is_asked in about_one.items():
         if is_asked:
             raise InputError(f"--{name} is about one pod, and there are several")
-    items = []
-    for one in found:
-        subject = subject_of(question, snapshot, setup, one, wanted)
-        pod = subject.pod
-        owner = one.title if isinstance(one, Written) and one.workload else owner_of(snapshot, pod)
-        items.append(
-            Item(
-                pod=pod.key,
-                owner=owner,
-                priority=pod.spec.priority or 0,
-                command=_command(pod.metadata.namespace, owner, pod.metadata.name, wanted.files),
-                explain=partial(explain, subject, setup),
-                place=place_of(one),
-            )
-        )
-    asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
+    if wanted.alone:
+        items = [_alone(question, wanted, clusters.applied, setup, one) for one in found]
+        asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
+    else:
+        asked = _together(question, wanted, clusters, setup, found)
     write(asked.report(), wanted.output)
     return asked.exit_code
 
 
+def _alone(question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, one: Pod | Written) -> Item:
+    """As if it came next, whatever others take."""
+    from kschedx.answer.run import explain
+
+    subject = subject_of(question, snapshot, setup, one, wanted)
+    return _item(wanted, subject, one, partial(explain, subject, setup))
+
+
+def _together(
+    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Sequence[Pod | Written]
+) -> Asked:
+    """One after the other, in the order of the queue; what no queue takes is looked at alone."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.manifests import Written
+    from kschedx.cli.why_many import Asked, Replica
+    from kschedx.render.many import evicted_note
+    from kschedx.simulate.lacking import Gathering, Group
+
+    gathering = Gathering(clusters.before, clusters.applied, setup)
+    groups: list[tuple[Pod | Written, Group]] = []
+    items: dict[int, Item] = {}
+    for number, one in enumerate(found):
+        if one.is_daemon if isinstance(one, Written) else bool(one.spec.node_name):
+            items[number] = _alone(question, wanted, clusters.applied, setup, one)
+            continue
+        subject = subject_of(question, gathering.snapshot, setup, one, wanted)
+        workload = one.workload if isinstance(one, Written) else None
+        is_written = isinstance(one, Written) and one.document is not None
+        groups.append((one, gathering.add(subject, workload, is_written=is_written)))
+    together = gathering.place()
+    numbers = [number for number in range(len(found)) if number not in items]
+    for number, (one, group) in zip(numbers, groups, strict=True):
+        item = _item(wanted, group.subject, one, partial(together.explain, group))
+        if together.is_queued(group):
+            nodes = together.nodes(group)
+            replicas = tuple(
+                Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
+            )
+            workload_name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
+            item = replace(item, replicas=replicas, workload=workload_name)
+        items[number] = item
+    return Asked([items[number] for number in range(len(found))], notes=evicted_note(together.evicted))
+
+
+def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
+    from kschedx.cli.manifests import Written, title
+    from kschedx.cli.why_many import Item
+    from kschedx.explain.many import owner_of
+
+    pod = subject.pod
+    workload = one.workload if isinstance(one, Written) else None
+    owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
+    return Item(
+        pod=pod.key,
+        owner=owner,
+        priority=pod.spec.priority or 0,
+        command=_command(pod.metadata.namespace, owner, pod.metadata.name if workload is None else "", wanted.files),
+        explain=explain,
+        place=place_of(one),
+    )
+
+
 def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
-    """What tells one pod's whole story."""
+    """What tells the whole story of a pod, or without its name, of what makes it."""
     from kschedx.api.workloads import SHORT_NAMES
 
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
-    target = f"{short}/{of}" if files and short else f"pod/{name}"
+    target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
     return f"kschedx why {target} -n {namespace}" + "".join(f" -f {file}" for file in files)
 
 
@@ -93,7 +145,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
 
-    in_turn = InTurn.of(snapshot, setup) if wanted.all_pending and not wanted.alone and rows else None
+    waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
+    in_turn = InTurn.of(snapshot, setup) if waits else None
 
     def item(row: int) -> Item:
         pod = snapshot.pods[row]

@@ -122,14 +122,32 @@ def _members(group: Group, width: int, *, wide: bool) -> list[Text]:
     good = group.first.outcome is Outcome.SCHEDULED
     owners = Counter(map(_owned, group.answers)).most_common()
     names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
-    if wide or good:
+    if wide:
         names = [_named(answer) for answer in group.answers]
+    elif good:
+        names = _places(group)
     shown = len(names) if wide else SHOWN
     lines = [text for name in names[:shown] for text in paragraph(name, width, first="  ")]
     if len(names) > shown:
         spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
         lines.append(line((f"  {len(names) - shown:,} more{spaces}", DIM)))
     return lines
+
+
+def _places(group: Group) -> list[str]:
+    """`shop/web (Deployment) × 5 → node-1 × 3, node-2 × 2`, and where a pod that is alone goes."""
+    of_owner: dict[str, list[Answer]] = {}
+    for answer in group.answers:
+        of_owner.setdefault(_owned(answer), []).append(answer)
+    names = []
+    for owner, answers in of_owner.items():
+        if len(answers) == 1:
+            names.append(_named(answers[0]))
+            continue
+        nodes = Counter(name for answer in answers for name in answer.nodes[:1]).most_common()
+        told = [f"{name} × {number:,}" if number > 1 else name for name, number in nodes]
+        names.append(f"{owner} × {len(answers):,} → {listed(told, 3)}")
+    return names
 
 
 def _owned(answer: Answer) -> str:

@@ -21,6 +21,7 @@ from kschedx.render.holding import holding_block
 from kschedx.render.layout import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
 from kschedx.render.node_story import node_story
 from kschedx.render.outcome import headline_block, message_block, outcome_block
+from kschedx.render.replicas import replicas_block
 from kschedx.render.scores import SHOWN, matrices, ranking_block
 from kschedx.render.tables import node_rows, tables
 from kschedx.render.units import count, listed
@@ -67,6 +68,7 @@ def why(
         return _everything(explanation, diagnosis, width)
     if all_nodes:
         head = outcome_block(diagnosis, ranking(explanation.cycle, SHOWN), width, explanation.holding)
+        head = _sections(_replicas(explanation, width), head)
         return [*head, BLANK, *node_rows(diagnosis, width)]
     return _first(explanation, diagnosis, width)
 
@@ -87,7 +89,7 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
-    head = headline_block(diagnosis, ranked, width, explanation.holding)
+    head = _sections(_replicas(explanation, width), headline_block(diagnosis, ranked, width, explanation.holding))
     head += holding_block(explanation.holding, explanation.cycle, width)
     fixes = fixes_block(explanation, width, MOST_FIXES)
     message = message_block(diagnosis, width)
@@ -104,6 +106,10 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
     return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
+
+
+def _replicas(explanation: Explanation, width: int) -> list[Text]:
+    return [] if explanation.replicas is None else replicas_block(explanation.replicas, width)
 
 
 def _autoscaler(explanation: Explanation, width: int, *, everything: bool = False) -> list[Text]:
@@ -236,7 +242,7 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     cycle = explanation.cycle
     ranked: Ranking | None = ranking(cycle)
-    head = outcome_block(diagnosis, ranked, width, explanation.holding)
+    head = _sections(_replicas(explanation, width), outcome_block(diagnosis, ranked, width, explanation.holding))
     head += holding_block(explanation.holding, explanation.cycle, width, wide=True)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]
     scores = [text("scores", BOLD), *matrices(ranked, width)] if ranked else []

@@ -39,6 +39,19 @@ _CHANGE: Json = {
     ]
 }
 
+_REPLICAS: Json = json_object(
+    {
+        "workload": {"type": "string"},
+        "wanted": {"type": "integer", "minimum": 0},
+        "running": {"type": "integer", "minimum": 0},
+        "placed": by_name({"type": "string"}),
+        "pending": STRINGS,
+        "evicted": STRINGS,
+        "replaced": {"type": "integer", "minimum": 0},
+    }
+)
+"""Of a workload that lacks several: what becomes of each. The explanation is that of the first without a node."""
+
 SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Explanation",
@@ -147,7 +160,7 @@ SCHEMA: Json = {
                 "items": json_object({"id": {"type": "string"}, "text": {"type": "string"}}, closed=False),
             },
         },
-        optional={"unheard": {"type": "array", "items": _UNHEARD}},
+        optional={"unheard": {"type": "array", "items": _UNHEARD}, "replicas": _REPLICAS},
         closed=False,
     ),
 }

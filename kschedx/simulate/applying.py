@@ -193,7 +193,7 @@ class Workbench:
             taken = [pods.names[row] for row in rows]
             self.snapshot, made = workloads.new_pods(snapshot, self._setup, manifest, count, taken)
         elif rows:
-            made = like_pod(snapshot, pods[rows[-1]], count)
+            self.snapshot, made = like_pod(snapshot, pods[rows[-1]], count)
         self._add(made)
 
     def _add(self, pods: Sequence[Pod]) -> None:

@@ -175,7 +175,7 @@ class Evictor:
             again = []
             for row in wave:
                 comes_back = self._recreate and is_controlled(cluster.pods.owners[row])
-                self._run.evict(row, waits=comes_back)
+                self._queue.depart(row, waits=comes_back)
                 if comes_back:
                     again.append(row)
             self._queue.is_last(again)

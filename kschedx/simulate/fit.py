@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Node, Pod
@@ -102,7 +101,7 @@ def fit(
         most = min(most, MOST // 10) if wanted is None else most
         snapshot, made = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
     else:
-        made = workloads.like_pod(snapshot, replace(pod, spec=replace(pod.spec, node_name="")), most + 1)
+        snapshot, made = workloads.like_pod(snapshot, pod, most + 1)
     first = len(snapshot.pods)
     world = with_pods(snapshot, made)
     simulator = Simulator(world, setup, options or Options())

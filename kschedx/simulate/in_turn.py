@@ -47,7 +47,7 @@ class InTurn:
     @cached_property
     def _alone(self) -> Run:
         simulation = self._simulation
-        return Run(simulation.setup.scheduler_on(simulation.before))
+        return Run(simulation.setup.scheduler_on(simulation.start))
 
     def taken(self, pod: str) -> Taken | None:
         """Who took the place of a pod that would fit if it came first; None where it would not."""

@@ -19,28 +19,13 @@ def merged(snapshot: Snapshot, manifests: Sequence[Manifest]) -> Snapshot:
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
     if others:
-        snapshot = _with_others(snapshot, others)
+        snapshot = with_applied(snapshot, others)
     if nodes:
         cluster = snapshot.cluster
         written = Snapshot.from_objects(nodes).cluster.nodes
         known = {node.name: cluster.nodes[cluster.index[node.name]] for node in written if node.name in cluster.index}
         snapshot = with_changed_nodes(snapshot, [_with_status_of(known.get(node.name), node) for node in written])
     return snapshot
-
-
-def _with_others(snapshot: Snapshot, manifests: Sequence[Manifest]) -> Snapshot:
-    """Claims, volumes and devices are taken from the snapshot, in which a run may have moved them."""
-    applied, storage, devices = with_applied(snapshot, manifests), snapshot.storage, snapshot.devices
-    added = {key: applied.storage.with_default(claim) for key, claim in applied.storage.claims.items()}
-    return replace(
-        applied,
-        storage=replace(
-            applied.storage,
-            claims={**added, **storage.claims},
-            volumes={**applied.storage.volumes, **storage.volumes},
-        ),
-        devices=replace(applied.devices, claims={**applied.devices.claims, **devices.claims}, derived_from_slices={}),
-    )
 
 
 def _with_status_of(known: Node | None, written: Node) -> Node:

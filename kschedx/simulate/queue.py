@@ -21,6 +21,7 @@ from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.outcome import Candidate
 from kschedx.simulate.controllers import is_controlled
+from kschedx.simulate.own_claims import evict
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.source import Missing
 
@@ -105,6 +106,8 @@ class Queue:
         missing = run.snapshot.source.missing
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
         self.steps: list[Step] = []
+        self.departures: list[tuple[int, int, bool]] = []
+        """Pods that a drain or a rollout took away: after how many steps, who, and whether they wait again."""
         self.evicted: dict[int, int] = {}
         """Pods that had to go for others and were not made anew, to the step that it was for."""
         self.recreated: dict[int, int] = {}
@@ -134,6 +137,11 @@ class Queue:
         pods = self._run.cluster.pods
         created = self._created.get(row, pods.creation_timestamps[row] or "")
         return -int(pods.priorities[row]), created, row
+
+    def depart(self, row: int, *, waits: bool) -> None:
+        """Take a pod away for no other pod's sake."""
+        self.departures.append((len(self.steps), row, waits))
+        evict(self._run, row, waits=waits)
 
     def run(self, rows: Iterable[int]) -> None:
         """Let these pods be scheduled, in queue order, with those that are evicted for them and come back."""
@@ -198,7 +206,7 @@ class Queue:
         again = [victim for victim in victims if self._recreate and is_controlled(cluster.pods.owners[victim])]
         for victim in victims:
             comes_back = victim in again
-            self._run.evict(victim, waits=comes_back)
+            evict(self._run, victim, waits=comes_back)
             (self.recreated if comes_back else self.evicted)[victim] = number
         self.is_last(again)
         priorities = cluster.pods.priorities

@@ -14,14 +14,15 @@ from kschedx.answer.explanation import Explanation
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import Drained
+from kschedx.simulate.own_claims import evict
 from kschedx.simulate.queue import Step
 from kschedx.simulate.simulator import Simulator
 from kschedx.simulate.usage import Usage
 from kschedx.simulate.workloads import Owners, Workload
-from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -179,6 +180,11 @@ class Simulation:
         return Usage(self.run.scheduler.nodes)
 
     @property
+    def start(self) -> Snapshot:
+        """The cluster before the last queue, changes made."""
+        return self._last.start
+
+    @property
     def after(self) -> Snapshot:
         """The cluster in the end."""
         return self._last.after
@@ -190,26 +196,38 @@ class Simulation:
 
         Only for steps of the queue in the end, not for those of a drain.
         """
+        scheduler = self._start.on(self.cluster_before(step))
+        pod = scheduler.snapshot.pods[self.steps[step].pod]
+        return Explanation(scheduler.schedule(pod, self.setup.profile_of(pod)), scheduler, self.setup.notes)
+
+    def cluster_before(self, step: int) -> Snapshot:
+        """The cluster as a decision found it, for the same steps."""
         steps, queue = self._last.queue.steps, self._last.queue
         number = step - (len(self.steps) - len(steps))
         assert number >= 0, "a step of a drain"
         assert not self._last.drained, "a step of a drain"
-        moving, done = self._replay
+        run, done, departed = self._replay
         if done > number:
-            moving, done = MovingCluster(self._start.snapshot), 0
-        self._replay = moving, number
-        for past in steps[done:number]:
-            for victim in past.victims:
-                moving.remove(victim, waits=victim in queue.recreated)
-            if past.nominated is not None:
-                moving.nominate(past.pod, past.nominated)
-            elif past.node is not None:
-                moving.place(past.pod, past.node)
-            else:
-                moving.nominate(past.pod, None)
-        scheduler = self._start.on(moving.frozen())
-        pod = scheduler.snapshot.pods[steps[number].pod]
-        return Explanation(scheduler.schedule(pod, self.setup.profile_of(pod)), scheduler, self.setup.notes)
+            run, done, departed = self._last.begun(), 0, 0
+        departures = queue.departures
+        for at in range(done, number + 1):
+            while departed < len(departures) and departures[departed][0] <= at:
+                _, row, waits = departures[departed]
+                evict(run, row, waits=waits)
+                departed += 1
+            if at < number:
+                self._again(run, steps[at])
+        self._replay = run, number, departed
+        return run.cluster.frozen()
+
+    def _again(self, run: Run, step: Step) -> None:
+        """Do what a decision did."""
+        for victim in step.victims:
+            evict(run, victim, waits=victim in self._last.queue.recreated)
+        if step.node is not None:
+            run.bind(step.pod, step.node)
+        else:
+            run.cluster.nominate(step.pod, step.nominated)
 
     def explain_now(self, pod: str) -> Explanation | None:
         """What `why` says of a pod that waits, in the cluster as it stands in the end; None where it says nothing."""
@@ -233,9 +251,9 @@ class Simulation:
         return self.setup.scheduler_on(self._last.start)
 
     @cached_property
-    def _replay(self) -> tuple[MovingCluster, int]:
-        """A cluster that moves along with `explain`, and how many steps it has seen."""
-        return MovingCluster(self._start.snapshot), 0
+    def _replay(self) -> tuple[Run, int, int]:
+        """A cluster that moves along with `cluster_before`, how many steps it has seen, and how many departures."""
+        return self._last.begun(), 0, 0
 
     def to_dict(self) -> Json:
         """The Simulation document. Keys are a contract: they are added, never changed. Numbers are integers."""

@@ -39,18 +39,23 @@ class Simulator:
         self.start = start
         self.setup = setup
         self.options = options
-        profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
-        self.run = Run(setup.scheduler_on(start), profile)
-        known = setup.scheduler_names
+        self.run = self.begun()
+        known, is_forced = setup.scheduler_names, setup.forced_profile is not None
         self.pick = pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed)
         self.queue = Queue(
             self.run,
             self.pick,
             recreate=options.recreate,
-            known=lambda name: profile is not None or name in known,
+            known=lambda name: is_forced or name in known,
         )
         self.queue.is_last(start.pods.rows[key] for key in new)
         self.drained: list[Drained] = []
+
+    def begun(self) -> Run:
+        """The cluster as it was in the beginning, to be moved."""
+        setup = self.setup
+        profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
+        return Run(setup.scheduler_on(self.start), profile)
 
     def waiting(self) -> list[int]:
         """Rows of the pods that wait, in the order of the queue."""

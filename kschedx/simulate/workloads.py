@@ -17,6 +17,7 @@ from kschedx.api.types import OwnerReference, Pod
 from kschedx.api.workloads import MAKING_PODS, current_replica_set, has_template, made_of, pod_from_workload
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.simulate.own_claims import with_own_claims
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -102,6 +103,13 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     return min(numbers, default=1)
 
 
+def has_replicas(manifest: Manifest) -> bool:
+    """Whether it makes a number of pods that are alike."""
+    kind = KINDS.get(str(manifest.get("kind")))
+    group = str(manifest.get("apiVersion") or "").rpartition("/")[0]
+    return kind is not None and kind.name in (*SCALED, "CronJob") and group in ("", kind.group, *kind.former_groups)
+
+
 def says_replicas(manifest: Manifest) -> bool:
     """Whether the manifest has the number; one of a snapshot that was cut down may not."""
     return manifest.get("kind") in ("Job", "CronJob") or isinstance(_map(manifest, "spec").get("replicas"), int)
@@ -134,11 +142,13 @@ def new_pods(
         return _with_ordinals(snapshot, setup, manifest, count, frozenset(taken))
     made = made_of(manifest, replica_set=_replica_set(snapshot, manifest))
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others)
-    return subject.snapshot, like_pod(subject.snapshot, subject.pod, count)
+    return like_pod(subject.snapshot, subject.pod, count)
 
 
-def like_pod(snapshot: Snapshot, pod: Pod, count: int) -> list[Pod]:
-    """More pods of the same template, which wait, under names that are not taken."""
+def like_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:
+    """More pods of the same template, which wait, under names that are not taken, and the cluster with the claims that
+    each has for itself."""
+    has_claims = bool(pod.spec.resource_claims) or any(volume.ephemeral for volume in pod.spec.volumes)
     spec, status = replace(pod.spec, node_name=""), type(pod.status)()
     base = pod.metadata.name.removesuffix("-new")
     made: list[Pod] = []
@@ -155,8 +165,11 @@ def like_pod(snapshot: Snapshot, pod: Pod, count: int) -> list[Pod]:
             creation_timestamp=None,
             deletion_timestamp=None,
         )
-        made.append(Pod(metadata=metadata, spec=spec, status=status))
-    return made
+        another = Pod(metadata=metadata, spec=spec, status=status)
+        if has_claims:
+            snapshot, another = with_own_claims(snapshot, pod, another)
+        made.append(another)
+    return snapshot, made
 
 
 def _with_ordinals(

@@ -30,7 +30,23 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     }
     others |= {key: () for key in KINDS if key not in others}
     workloads = {**snapshot.workloads, **given.workloads}
-    return replace(snapshot, workloads=workloads, **of_objects(others), _tables=dict(snapshot._tables))
+    applied = replace(snapshot, workloads=workloads, **of_objects(others), _tables=dict(snapshot._tables))
+    return _with_bound(applied, snapshot)
+
+
+def _with_bound(applied: Snapshot, before: Snapshot) -> Snapshot:
+    """Claims and volumes as they stand: since they were read, a run may have bound or allocated them."""
+    storage, devices = applied.storage, applied.devices
+    claims = {key: storage.with_default(claim) for key, claim in before.storage.claims.items()}
+    return replace(
+        applied,
+        storage=replace(
+            storage,
+            claims={**claims, **{key: claim for key, claim in storage.claims.items() if key not in claims}},
+            volumes={**storage.volumes, **before.storage.volumes},
+        ),
+        devices=replace(devices, claims={**devices.claims, **before.devices.claims}, derived_from_slices={}),
+    )
 
 
 def _ready(item: Any) -> Any:

@@ -47,7 +47,11 @@ def deployment(
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": metadata,
-            "spec": {"replicas": len(places), "template": template},
+            "spec": {
+                "replicas": len(places),
+                "selector": {"matchLabels": {"app": name}},
+                "template": template,
+            },
         },
         {
             "apiVersion": "apps/v1",

@@ -30,6 +30,7 @@ from kschedx.render.page.model import (
     Tone,
     Verdicts,
 )
+from kschedx.render.replicas import replicas_sentence
 from kschedx.render.safe import visible
 from kschedx.render.screen import why
 from kschedx.render.wording import Fact
@@ -41,18 +42,24 @@ NOT_ASKED = "not asked"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
+def headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
+    """What becomes of the replicas, where there are several; else of the pod."""
+    if explanation.replicas is not None:
+        return replicas_sentence(explanation.replicas)
+    return sentence(diagnosis, ranking(explanation.cycle, 2), explanation.holding)
+
+
 def page_of(explanation: Explanation, *, every_node: bool = True) -> Page:
     """Everything that the screens of `why` can show, in one place; without `every_node` only a group's first node has
     its story, which is all that can be read where nothing can be opened."""
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
-    ranked = ranking(cycle, 2)
     facts = [("kube-scheduler", cycle.message)] if cycle.message else []
     facts.append(("release", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"))
     return Page(
         title=f"{cycle.pod.key} · kschedx why",
-        headline=visible(sentence(diagnosis, ranked, explanation.holding)),
-        tone=_tone(cycle.outcome),
+        headline=visible(headline(explanation, diagnosis)),
+        tone=_tone(explanation.overall),
         facts=tuple((label, visible(text)) for label, text in facts),
         screen="\n".join(line.plain.rstrip() for line in why(explanation, width=SCREEN_WIDTH)),
         sections=tuple(_sections(explanation, diagnosis, every_node=every_node)),

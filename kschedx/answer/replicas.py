@@ -1,0 +1,47 @@
+"""What becomes of the replicas that a workload lacks, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class Replicas(Struct, frozen=True, kw_only=True):
+    """Beside the explanation of one of them: the first that stays without a node, else the first that evicts others,
+    else the first."""
+
+    workload: str
+    """`shop/deploy/web`."""
+    wanted: int
+    """How many the workload asks for."""
+    running: int
+    """How many of its pods had a node before."""
+    placed: Mapping[str, str]
+    """Replicas, `namespace/name`, to the nodes that they get, in the order of the queue."""
+    pending: tuple[str, ...]
+    """Replicas that get none; in a rollout that stops, those that are not made either."""
+    evicted: tuple[str, ...] = ()
+    """Pods that preemption takes away for them."""
+    replaced: int = 0
+    """How many pods of the template before run until a rollout takes them away."""
+
+    @property
+    def asked(self) -> int:
+        """How many the answer is about."""
+        return len(self.placed) + len(self.pending)
+
+    @property
+    def fits(self) -> bool:
+        return not self.pending
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "workload": self.workload,
+            "wanted": self.wanted,
+            "running": self.running,
+            "placed": dict(self.placed),
+            "pending": list(self.pending),
+            "evicted": list(self.evicted),
+            "replaced": self.replaced,
+        }

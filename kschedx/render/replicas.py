@@ -1,0 +1,44 @@
+"""What becomes of a workload's replicas, above the story of one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.text import Text
+
+from kschedx.answer.replicas import Replicas
+from kschedx.render.layout import BAD, BOLD, GOOD, fact_lines, paragraph
+from kschedx.render.units import count, listed
+from kschedx.render.wording import Fact
+
+SHOWN = 6
+
+
+def replicas_block(replicas: Replicas, width: int) -> list[Text]:
+    """How many of them can be placed, and where."""
+    mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
+    lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+    nodes = Counter(replicas.placed.values()).most_common()
+    told = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
+    if told:
+        more = (f"{count(len(told) - SHOWN, 'more node')}",) if len(told) > SHOWN else ()
+        lines += fact_lines(Fact(label="nodes", items=(*told[:SHOWN], *more)), width)
+    if replicas.evicted:
+        lines += fact_lines(Fact(label="evicts", items=(listed(replicas.evicted, 4),)), width)
+    return lines
+
+
+def replicas_sentence(replicas: Replicas) -> str:
+    """`shop/deploy/web: 6 of 20 replicas can be placed, 14 cannot`."""
+    asked, placed = replicas.asked, len(replicas.placed)
+    which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
+    if replicas.fits:
+        told = f"all {which.removeprefix('the ')} can be placed"
+    elif not placed:
+        told = f"none of {which} can be placed"
+    else:
+        told = f"{placed:,} of {which} can be placed, {len(replicas.pending):,} cannot"
+    if replicas.replaced:
+        before = f"{count(replicas.replaced, 'pod')} of the template before"
+        told += f", in place of {before}" if replicas.fits else f", and the rollout stops: it replaces {before}"
+    return f"{replicas.workload}: {told}"

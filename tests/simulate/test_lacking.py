@@ -1,0 +1,183 @@
+"""The replicas that a workload lacks: how many there are, where they go, and which of them the story is about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedx.schemas import check_document
+from tests.builders import Manifest, pod
+from tests.command import Ran, kschedx
+from tests.simulate.clusters import HASH, HIGH, deployment, nodes
+
+
+def asked(folder: Path, cluster: list[Manifest], *arguments: str, manifest: object = None) -> Ran:
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": cluster}))
+    (folder / "app.json").write_text(json.dumps(manifest))
+    typed = [str(folder / one) if one == "app.json" else one for one in arguments]
+    return kschedx("why", *typed, "-n", "shop", "-s", folder / "cluster.json")
+
+
+def document(ran: Ran) -> Any:
+    found = json.loads(ran.out)
+    check_document(found)
+    return found
+
+
+def headline(ran: Ran) -> str:
+    return ran.out.splitlines()[0]
+
+
+def web(replicas: int, cpu: str = "3", **strategy: object) -> Manifest:
+    made, *_ = deployment("web", cpu, [None] * replicas)
+    if strategy:
+        made["spec"]["strategy"] = {"rollingUpdate": strategy}  # type: ignore[index] # a manifest is a map of maps
+    return made
+
+
+SMALL = nodes(("4", "4", "4"))
+
+
+@pytest.mark.parametrize(
+    ("places", "replicas", "told"),
+    [
+        ([], 2, "✓ shop/deploy/web: all 2 replicas can be placed"),
+        ([], 5, "✗ shop/deploy/web: 3 of 5 replicas can be placed, 2 cannot"),
+        (["node-1"], 3, "✓ shop/deploy/web: all 2 replicas that it lacks can be placed"),
+        (["node-1", "node-2"], 5, "✗ shop/deploy/web: 1 of the 3 replicas that it lacks can be placed, 2 cannot"),
+        (["node-1", "node-2", "node-3"], 5, "✗ shop/deploy/web: none of the 2 replicas that it lacks can be placed"),
+        (["node-1", "node-2"], 3, "✓ shop/web-7d4b9-new goes to node-3, the only node that fits"),
+        (["node-1", "node-2"], 2, "✓ shop/web-7d4b9-new goes to node-3, the only node that fits"),
+    ],
+)  # fmt: skip
+def test_a_manifest_is_asked_about_with_what_it_lacks(
+    places: list[str], replicas: int, told: str, tmp_path: Path
+) -> None:
+    made, replica_set, *pods = deployment("web", "3", [*places, *[None] * (replicas - len(places))])
+    running = [one for one in pods if one["spec"].get("nodeName")]  # type: ignore[attr-defined] # a map
+    cluster = [*SMALL, *([made, replica_set] if places else []), *running]
+    ran = asked(tmp_path, cluster, "app.json", manifest=made)
+    assert headline(ran) == told
+    assert ran.code == (1 if told.startswith("✗") else 0)
+
+
+def test_the_story_is_that_of_the_first_without_a_node(tmp_path: Path) -> None:
+    ran = asked(tmp_path, SMALL, "app.json", "-o", "json", manifest=web(5))
+    found = document(ran)
+    assert (found["pod"]["name"], found["outcome"]) == ("web-new4", "Unschedulable")
+    assert found["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
+    assert found["replicas"] == {
+        "workload": "shop/deploy/web",
+        "wanted": 5,
+        "running": 0,
+        "placed": {"shop/web-new1": "node-1", "shop/web-new2": "node-3", "shop/web-new3": "node-2"},
+        "pending": ["shop/web-new4", "shop/web-new5"],
+        "evicted": [],
+        "replaced": 0,
+    }
+
+
+def test_what_waits_in_the_cluster_is_what_it_lacks(tmp_path: Path) -> None:
+    cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", None, None])]
+    ran = asked(tmp_path, cluster, "deploy/web", "-o", "json")
+    found = document(ran)
+    assert (found["pod"]["name"], found["replicas"]["placed"]) == ("web-3", {"shop/web-2": "node-3"})
+    one = asked(tmp_path, [*SMALL, *deployment("web", "3", ["node-1", None])], "deploy/web", "-o", "json")
+    assert document(one)["pod"]["name"] == "web-1"
+    assert "replicas" not in document(one)
+
+
+def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
+    full = [*SMALL, HIGH, *deployment("batch", "3", ["node-1", "node-2"])]
+    made, *_ = deployment("web", "3", [None] * 3, priority_class="high")
+    ran = asked(tmp_path, full, "app.json", manifest=made)
+    assert ran.out.splitlines()[:3] == [
+        "✓ shop/deploy/web: all 3 replicas can be placed",
+        "  nodes     node-3 · node-2 · node-1",
+        "  evicts    shop/batch-1, shop/batch-0",
+    ]
+    assert "shop/web-new2 cannot be scheduled" in ran.out
+    assert ran.code == 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        ({"maxSurge": 1, "maxUnavailable": 0}, "✗ shop/deploy/web: none of 3 replicas can be placed, and the rollout"),
+        ({"maxSurge": 0, "maxUnavailable": 1}, "✓ shop/deploy/web: all 3 replicas can be placed, in place of 3 pods"),
+        ({}, "✗ shop/deploy/web: none of 3 replicas can be placed, and the rollout stops: it replaces 3 pods"),
+    ],
+)
+def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tmp_path: Path) -> None:
+    cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", "node-3"])]
+    ran = asked(tmp_path, cluster, "app.json", manifest=web(3, "4", **strategy))
+    assert headline(ran).startswith(told)
+
+
+def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
+    claim = {
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+    }
+    made = web(3, "1")
+    spec = made["spec"]["template"]["spec"]  # type: ignore[index]
+    spec["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}]
+    storage: list[Manifest] = [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "local"},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    ]
+    for name in ("node-1", "node-2"):
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}
+        storage.append(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": f"on-{name}"},
+                "spec": {
+                    **claim["spec"],
+                    "capacity": {"storage": "1Gi"},
+                    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+                },
+                "status": {"phase": "Available"},
+            }
+        )
+    ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=made)
+    assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be placed, 1 cannot"
+    assert "no volume for claim shop/web-new3-scratch" in ran.out
+
+
+def test_several_workloads_take_turns(tmp_path: Path) -> None:
+    """The pod fits alone, and its place is taken."""
+    urgent, *_ = deployment("web", "3", [None] * 3, priority_class="high")
+    late = pod(
+        "late",
+        namespace="shop",
+        containers=[{"name": "main", "image": "late:1", "resources": {"requests": {"cpu": "2"}}}],
+    )
+    both = {"apiVersion": "v1", "kind": "List", "items": [late, urgent]}
+    ran = asked(tmp_path, [*SMALL, HIGH], "app.json", manifest=both)
+    assert headline(ran) == "4 pods: 1 cannot, 3 can be scheduled"
+    assert "alone  it would go to node-1: taken by shop/web-new1" in ran.out
+    assert "shop/web (Deployment) × 3 → node-1, node-3, node-2" in ran.out
+    alone = asked(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
+    assert headline(alone) == "2 pods can be scheduled"
+    listed = document(asked(tmp_path, [*SMALL, HIGH], "app.json", "-o", "json", manifest=both))
+    assert [len(one.get("replicas", {}).get("placed", ())) for one in listed["items"]] == [0, 3]
+
+
+def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
+    ran = asked(tmp_path, [*SMALL, *deployment("web", "1", ["node-1"])], "app.json", "-o", "name", manifest=web(3, "1"))
+    assert [line.partition(" ")[0] for line in ran.out.splitlines()] == [
+        f"shop/web-{HASH}-new{number}" for number in (1, 2)
+    ]
