@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
-    "schemas": {"doctor"},
+    "schemas": {"autoscaler", "doctor"},
     "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"asking", "loading", "sources"},
     "cli": CORE

@@ -30,7 +30,8 @@ SCALE_DOWN = frozenset({
     "scale-down-delay-type-local", "scale-down-non-empty-candidates-count", "scale-down-candidates-pool-ratio",
     "scale-down-candidates-pool-min-count", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization",
     "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
-    "min-replica-count", "blocking-system-pod-disruption-timeout", "max-drain-parallelism",
+    "cores-total", "memory-total", "gpu-total", "min-replica-count",
+    "blocking-system-pod-distruption-timeout", "max-drain-parallelism",
 })  # fmt: skip
 """The flags that decide about removing nodes."""
 

@@ -227,12 +227,20 @@ class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
 class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
     """No plugin reads it: a drain asks whether there is one."""
 
+    medium: str = ""
+    """`Memory`: nothing of it is on the node's disk."""
+
+
+class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
+    """No plugin reads it: cluster-autoscaler asks whether there is one."""
+
 
 class Volume(Struct, frozen=True, kw_only=True, rename="camel"):
     """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
 
     name: str = ""
     empty_dir: EmptyDirVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     csi: CSIVolumeSource | None = None
@@ -277,7 +285,10 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def mounts_storage(self) -> bool:
         """Whether a volume is more than a directory of the node's own."""
-        return any(volume != Volume(name=volume.name, empty_dir=volume.empty_dir) for volume in self.volumes)
+        return any(
+            volume != Volume(name=volume.name, empty_dir=volume.empty_dir, host_path=volume.host_path)
+            for volume in self.volumes
+        )
 
 
 class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):

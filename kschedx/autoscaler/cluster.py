@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.autoscaler_command import Written
+from kschedx.api.autoscaler_command import SCALE_DOWN, SCALE_UP, Written
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
 from kschedx.autoscaler.command_line import of_deployments
@@ -110,9 +110,19 @@ class Autoscaler:
     def written_flags(self) -> dict[str, list[str]]:
         """Those of the Deployment, and over them those that somebody said."""
         return {
-            **{name: values for name, values in (self._deployed or {}).items() if self._is_readable(name, values)},
-            **{name: list(values) for name, values in self._options.flags.items()},
+            **{
+                name: values
+                for name, values in (self._deployed or {}).items()
+                if name in SCALE_UP and self._is_readable(name, values)
+            },
+            **{name: list(values) for name, values in self._options.flags.items() if name in SCALE_UP},
         }
+
+    @cached_property
+    def scale_down_flags(self) -> dict[str, list[str]]:
+        """Those that decide about the removal of nodes; what somebody said comes before the Deployment."""
+        said = {name: list(values) for name, values in self._options.flags.items()}
+        return {name: values for name, values in {**(self._deployed or {}), **said}.items() if name in SCALE_DOWN}
 
     def _is_readable(self, name: str, values: list[str]) -> bool:
         """What a Deployment says is taken as far as it can be read."""

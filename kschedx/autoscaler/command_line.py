@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from kschedx.api.autoscaler_command import PROGRAM, SCALE_UP, Written, flags_of_containers
+from kschedx.api.autoscaler_command import PROGRAM, Written, flags_of_containers
 from kschedx.errors import InputError
 
 
@@ -28,4 +28,4 @@ def of_deployments(workloads: Mapping[tuple[str, str, str], bytes]) -> Written |
         if kind == "Deployment" and PROGRAM.encode() in raw
         for _, flags in flags_of_containers(json.loads(raw))
     ]
-    return {name: values for name, values in found[0].items() if name in SCALE_UP} if len(found) == 1 else None
+    return found[0] if len(found) == 1 else None

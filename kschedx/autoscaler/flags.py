@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from kschedx.api.autoscaler_command import SCALE_UP
+from kschedx.api.autoscaler_command import FLAGS
 from kschedx.errors import ConfigError, nearest
 from kschedx.framework.duration import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
@@ -71,7 +71,7 @@ class Flags(Struct, frozen=True, kw_only=True):
         read: dict[str, Any] = {"expanders": (behaviour.default_expander,)}
         for name, (field, parse) in _FLAGS.items():
             if name in written:
-                read[field] = _parsed(name, written[name], parse)
+                read[field] = parsed_flag(name, written[name], parse)
         if not behaviour.fast_path:
             read.pop("fast_path", None)
         if not behaviour.skipped_groups_can_be_checked:
@@ -83,7 +83,7 @@ class Flags(Struct, frozen=True, kw_only=True):
         read["startup_taints"] = tuple(
             key for name in ("startup-taint", "ignore-taint") for key in _texts(written.get(name, ()))
         )
-        return cls(**read, limits=_limits(written))
+        return cls(**read, limits=limits_of(written))
 
 
 def _texts(value: FlagValue) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def _texts(value: FlagValue) -> tuple[str, ...]:
     return tuple(text for one in value for text in _texts(one))
 
 
-def _parsed(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
+def parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
     texts = _texts(value)
     try:
         return parse(texts)
@@ -103,7 +103,7 @@ def _parsed(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) 
         raise ConfigError(f"--{name} of the cluster-autoscaler cannot be {json.dumps(','.join(texts))}") from None
 
 
-def _last(parse: Callable[[str], T]) -> Callable[[tuple[str, ...]], T]:
+def last(parse: Callable[[str], T]) -> Callable[[tuple[str, ...]], T]:
     return lambda texts: parse(texts[-1])
 
 
@@ -113,7 +113,7 @@ _BOOLEANS = {
 }
 
 
-def _boolean(text: str) -> bool:
+def boolean(text: str) -> bool:
     """As strconv.ParseBool."""
     if text not in _BOOLEANS:
         raise ValueError(text)
@@ -129,28 +129,28 @@ def _commas(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
-    "cloud-provider": ("cloud_provider", _last(str)),
-    "expander": ("expanders", _last(lambda text: tuple(text.split(",")))),
-    "balance-similar-node-groups": ("balance_similar_node_groups", _last(_boolean)),
+    "cloud-provider": ("cloud_provider", last(str)),
+    "expander": ("expanders", last(lambda text: tuple(text.split(",")))),
+    "balance-similar-node-groups": ("balance_similar_node_groups", last(boolean)),
     "balancing-label": ("balancing_labels", _every),
     "balancing-ignore-label": ("balancing_ignore_labels", _every),
-    "memory-difference-ratio": ("memory_difference_ratio", _last(float)),
-    "max-free-difference-ratio": ("max_free_difference_ratio", _last(float)),
-    "max-allocatable-difference-ratio": ("max_allocatable_difference_ratio", _last(float)),
-    "max-nodes-total": ("max_nodes_total", _last(int)),
-    "max-nodes-per-scaleup": ("max_nodes_per_scale_up", _last(int)),
-    "ok-total-unready-count": ("ok_total_unready_count", _last(int)),
-    "max-total-unready-percentage": ("max_total_unready_percentage", _last(float)),
-    "max-node-startup-time": ("max_node_startup_time", _last(Duration.parse)),
-    "expendable-pods-priority-cutoff": ("expendable_pods_priority_cutoff", _last(int)),
-    "new-pod-scale-up-delay": ("new_pod_scale_up_delay", _last(Duration.parse)),
+    "memory-difference-ratio": ("memory_difference_ratio", last(float)),
+    "max-free-difference-ratio": ("max_free_difference_ratio", last(float)),
+    "max-allocatable-difference-ratio": ("max_allocatable_difference_ratio", last(float)),
+    "max-nodes-total": ("max_nodes_total", last(int)),
+    "max-nodes-per-scaleup": ("max_nodes_per_scale_up", last(int)),
+    "ok-total-unready-count": ("ok_total_unready_count", last(int)),
+    "max-total-unready-percentage": ("max_total_unready_percentage", last(float)),
+    "max-node-startup-time": ("max_node_startup_time", last(Duration.parse)),
+    "expendable-pods-priority-cutoff": ("expendable_pods_priority_cutoff", last(int)),
+    "new-pod-scale-up-delay": ("new_pod_scale_up_delay", last(Duration.parse)),
     "startup-taint-prefix": ("startup_taint_prefixes", _every),
     "status-taint": ("status_taints", _every),
-    "force-ds": ("force_daemon_sets", _last(_boolean)),
-    "scale-from-unschedulable": ("scale_from_unschedulable", _last(_boolean)),
-    "scale-up-from-zero": ("scale_up_from_zero", _last(_boolean)),
-    "fastpath-binpacking-enabled": ("fast_path", _last(_boolean)),
-    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(_boolean)),
+    "force-ds": ("force_daemon_sets", last(boolean)),
+    "scale-from-unschedulable": ("scale_from_unschedulable", last(boolean)),
+    "scale-up-from-zero": ("scale_up_from_zero", last(boolean)),
+    "fastpath-binpacking-enabled": ("fast_path", last(boolean)),
+    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", last(boolean)),
     "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
     "allowed-scheduler-names": ("allowed_schedulers", _commas),
 }
@@ -160,11 +160,11 @@ _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
 def check_known(names: Sequence[str]) -> None:
     """Raises `ConfigError` for the first name that is no flag which is read here."""
     for name in names:
-        if name not in SCALE_UP:
-            raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, SCALE_UP))
+        if name not in FLAGS:
+            raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, FLAGS))
 
 
-def _limits(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
+def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
     """`MIN:MAX` of cores and GiB, `TYPE:MIN:MAX` of GPUs."""
 
     def range_of(texts: tuple[str, ...]) -> tuple[int, int]:
@@ -178,10 +178,10 @@ def _limits(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
             found.append(ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
         return tuple(found)
 
-    cores = _parsed("cores-total", written.get("cores-total", "0:320000"), range_of)
-    memory = _parsed("memory-total", written.get("memory-total", "0:6400000"), range_of)
+    cores = parsed_flag("cores-total", written.get("cores-total", "0:320000"), range_of)
+    memory = parsed_flag("memory-total", written.get("memory-total", "0:6400000"), range_of)
     return (
         ResourceLimit(resource="cpu", minimum=cores[0], maximum=cores[1]),
         ResourceLimit(resource="memory", minimum=memory[0] * GIBIBYTE, maximum=memory[1] * GIBIBYTE),
-        *_parsed("gpu-total", written.get("gpu-total", ()), gpu_limits),
+        *parsed_flag("gpu-total", written.get("gpu-total", ()), gpu_limits),
     )

@@ -163,8 +163,14 @@ class Loop:
 
     # --- the state at the beginning
 
+    @property
+    def now(self) -> int:
+        """Nanoseconds since 1970."""
+        return self._setup.now
+
     @cached_property
-    def _states(self) -> tuple[NodeState, ...]:
+    def states(self) -> tuple[NodeState, ...]:
+        """Every node of the snapshot as the autoscaler sees it."""
         return node_states(self._nodes, self._setup.group_of, self._flags, self._behaviour, self._setup.now)
 
     @cached_property
@@ -201,21 +207,24 @@ class Loop:
         names = [status.name for status in self._setup.status.groups]
         wanted = set(names)
         examples = [
-            (state, node) for state, node in zip(self._states, self._nodes, strict=True) if state.group in wanted
+            (state, node) for state, node in zip(self.states, self._nodes, strict=True) if state.group in wanted
         ]
         return choose_templates(maker, names, examples, self._pods_on, self._setup.cloud, self._setup.now)
 
-    def _pods_on(self, node: ClusterRow) -> list[Pod]:
-        """The pods that count on a node of the snapshot."""
+    def rows_on(self, node: ClusterRow) -> list[int]:
+        """Rows of the pods that count on a node of the snapshot."""
         gone = set(self._expendable)
         rows = [int(row) for row in self._pods.on_node(node) if int(row) not in gone]
         if self._behaviour.nominated_pods_are_placed:
             rows += [row for row, place in self._nominations.items() if place == node]
-        return [self._pods[row] for row in rows]
+        return rows
+
+    def _pods_on(self, node: ClusterRow) -> list[Pod]:
+        return [self._pods[row] for row in self.rows_on(node)]
 
     @cached_property
     def _groups(self) -> tuple[Group, ...]:
-        return groups_of(self._setup.status.groups, self._states, self._templates.__contains__, self._behaviour)
+        return groups_of(self._setup.status.groups, self.states, self._templates.__contains__, self._behaviour)
 
     @cached_property
     def _by_name(self) -> dict[str, Group]:
@@ -224,10 +233,10 @@ class Loop:
     # --- the loop
 
     def run(self) -> Answer:
-        if not self._flags.scale_up_from_zero and not any(state.is_usable for state in self._states):
+        if not self._flags.scale_up_from_zero and not any(state.is_usable for state in self.states):
             what = "ready nodes" if self._nodes else "nodes"
             return self._not_tried(f"Warning ClusterUnhealthy: Cluster has no {what}.")
-        if not cluster_is_healthy(self._states, self._flags):
+        if not cluster_is_healthy(self.states, self._flags):
             return self._not_tried(events.CLUSTER_UNHEALTHY)
         self._world = world = self._begin()
         waiting = self._waiting(world)
@@ -235,7 +244,7 @@ class Loop:
             self._answers[row] = PodAnswer(row=row, outcome=Outcome.CONSIDERED)
         if not waiting:
             return self._ended(Result.NOT_NEEDED)
-        usable = sum(state.is_usable for state in self._states)
+        usable = sum(state.is_usable for state in self.states)
         if 0 < self._flags.max_nodes_total <= usable:
             self._events.append(events.max_nodes_total_reached(self._flags.max_nodes_total))
             if self._behaviour.max_nodes_total_is_told:
@@ -286,10 +295,18 @@ class Loop:
             np.array(self._expendable, dtype=np.int64),
             names_count=self._behaviour.pre_filter_leaves_nodes_out,
         )
+        self._rows_of = rows_of
         self._real = len(rows_of)
         """Nodes of the world below this row are nodes of the snapshot, the others upcoming ones."""
-        self._group_of_row = [self._states[row].group for row in kept] + [name for name, _ in upcoming]
+        self._group_of_row = [self.states[row].group for row in kept] + [name for name, _ in upcoming]
         return world
+
+    def settled(self) -> tuple[World, Mapping[ClusterRow, ClusterRow]]:
+        """The cluster with what waits put where there is room, before any node is added; rows of the snapshot's nodes
+        to those of the world's."""
+        world = self._begin()
+        self._waiting(world)
+        return world, self._rows_of
 
     def _waiting(self, world: World) -> tuple[int, ...]:
         """The pods that the autoscaler wants to help, in its order; all others get their answers."""
@@ -427,7 +444,7 @@ class Loop:
                 for row, group in enumerate(self._group_of_row)
             ]
             return Limits.of_snapshot(nodes, self._flags, machines, self._behaviour)
-        outside = [self._nodes[state.row] for state in self._states if state.is_usable and state.group not in known]
+        outside = [self._nodes[state.row] for state in self.states if state.is_usable and state.group not in known]
         return Limits.of_targets(self._groups, self._templates, outside, self._flags, machines, self._behaviour)
 
     def _verdict(self, row: int, group: str) -> Verdict:

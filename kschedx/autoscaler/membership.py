@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from kschedx.api.annotations import NODE_POOL_ID
 from kschedx.api.types import Node
 
 _POOL_LABELS: Mapping[str, str] = {
@@ -25,7 +26,7 @@ _POOL_LABELS: Mapping[str, str] = {
 }
 """A label that names a node's pool, and the names that clouds make of it for the pool's groups."""
 
-_NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
+
 _OWNER_KIND, _OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
 _OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
 
@@ -93,9 +94,9 @@ def _by_value(known: frozenset[str]) -> tuple[Rule, ...]:
                 yield value, f"label {label}"
 
     def by_annotation(node: Node) -> Iterator[Found]:
-        value = node.metadata.annotations.get(_NODE_POOL_ID)
+        value = node.metadata.annotations.get(NODE_POOL_ID)
         if value in known:
-            yield value, f"annotation {_NODE_POOL_ID}"
+            yield value, f"annotation {NODE_POOL_ID}"
 
     return by_label, by_annotation
 

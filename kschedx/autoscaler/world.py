@@ -5,6 +5,7 @@ Upstream: simulator/clustersnapshot (PredicateSnapshot, SchedulerPluginRunner).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -158,6 +159,18 @@ class World:
         self._become(replace(self.snapshot, cluster=cluster, pods=grown, _tables={}))
         return tuple(brought)
 
+    def leave(self, pods: IntArray) -> None:
+        """Pods are taken off their nodes, and may go anywhere."""
+        for row in pods.tolist():
+            pod = self.pod(row)
+            self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
+        node = self.snapshot.pods.node.copy()
+        node[pods] = -1
+        self._become(replace(self.snapshot, pods=self.snapshot.pods.moved(node, self.node_count), _tables={}))
+
+    def replace_node(self, row: ClusterRow, node: Node) -> None:
+        self._become(self.snapshot.with_nodes({row: node}))
+
     # --- questions
 
     def check(self, row: int, node: ClusterRow) -> Verdict:
@@ -261,6 +274,24 @@ class World:
         after = passed[passed > self.last]
         self.last = ClusterRow(int(after[0] if len(after) else passed[0]))
         return self.last
+
+    def refusals(self, row: int, among: BoolArray) -> Mapping[str, int]:
+        """What nodes (those where the mask holds) say that do not take the pod: reason to their number."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        rows = ClusterRows(np.flatnonzero(among & ~framework.nodes.unschedulable))
+        if not status.is_success:
+            return dict.fromkeys(status.reasons, len(rows))
+        outcome = framework.run_filters(state, pod, framework.nodes.at(rows))
+        found: Counter[str] = Counter()
+        for index, first in enumerate(outcome.plugin.tolist()):
+            if first >= 0:
+                found.update(outcome.verdicts[first].reasons[index])
+            elif names is not None and self.node(ClusterRow(int(rows[index]))).name not in names:
+                found.update(naming)
+        return found
 
 
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> Verdict:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from kschedx.api import autoscaler_command, devices, optional_admission, scheduler_plugins, storage, types
+from kschedx.api.annotations import NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -24,6 +25,8 @@ from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, S
 
 ANNOTATIONS = frozenset({
     types.AVOID_PODS,
+    NODE_POOL_ID,
+    SCALE_DOWN_DISABLED,
     REVISION,
     devices.EXTENDED_RESOURCE_CLAIM,
     storage.BETA_STORAGE_CLASS,

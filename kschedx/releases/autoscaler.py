@@ -75,6 +75,17 @@ class AutoscalerBehaviour(DatedFacts):
     startup_taint_prefixes: bool = since("1.36")
     """`--startup-taint-prefix`."""
 
+    # --- the removal of nodes (core/scaledown, simulator)
+
+    nodes_at_threshold_go: bool = since("1.35")
+    """A node that is used exactly as much as the threshold may be removed."""
+    system_pods_block_for_a_time: bool = since("1.33")
+    """A pod of kube-system without a budget keeps its node until `--blocking-system-pod-distruption-timeout`."""
+    pods_may_complete: bool = since("1.36")
+    """`safe-to-evict: on-completion`: the node waits for the pod's end."""
+    removed_nodes_stay_domains: bool = since("1.36")
+    """While places are looked for, the node counts as a domain of topology spread."""
+
 
 def autoscaler_behaviour(version: str) -> AutoscalerBehaviour:
     """The claims of a minor release, `1.36`."""

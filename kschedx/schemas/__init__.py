@@ -55,12 +55,19 @@ def _fit() -> Json:
     return FIT
 
 
+def _scale_down() -> Json:
+    from kschedx.schemas.scale_down import SCHEMA
+
+    return SCHEMA
+
+
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Explanation": ("why POD -o json", _explanation),
     "ExplanationList": ("why --all-pending -o json", _explanations),
     "ProfileDifference": ("diff-profiles -o json", _difference),
     "Simulation": ("simulate -o json", _simulation),
     "Fit": ("fit TARGET -o json", _fit),
+    "ScaleDown": ("scale-down -o json", _scale_down),
     "Diagnosis": ("doctor -o json", _diagnosis),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}

@@ -1,0 +1,84 @@
+"""How much of a node is asked for, as cluster-autoscaler counts it.
+
+Upstream: simulator/utilization/info.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from kschedx.api.annotations import MIRROR
+from kschedx.api.quantity import milli_value, value
+from kschedx.api.resources import RequestOptions, pod_request
+from kschedx.api.types import Node
+from kschedx.autoscaler.clouds import GPU_RESOURCES
+from kschedx.autoscaler.scale_down.flags import ScaleDownFlags
+from kschedx.autoscaler.scale_down.pods import Fates
+from kschedx.snapshot.pods import PodTable
+
+CPU, MEMORY = "cpu", "memory"
+
+
+class Utilization(Struct, frozen=True, kw_only=True):
+    """Of the resource that is used most; of the GPUs alone where the node has some."""
+
+    resource: str
+    requested: int
+    """cpu in milli, everything else in units; pods that do not count left out."""
+    offered: int
+    """What is allocatable, without what pods that do not count ask for."""
+    threshold: float
+    is_gpu: bool
+
+    @property
+    def share(self) -> float:
+        return self.requested / self.offered if self.offered else 0.0
+
+
+def utilization(
+    node: Node,
+    rows: Iterable[int],
+    pods: PodTable,
+    fates: Fates,
+    flags: ScaleDownFlags,
+    options: RequestOptions,
+    gpu_label: str | None,
+) -> Utilization | None:
+    """None where the node offers no cpu or no memory: the autoscaler cannot count it, and leaves it alone."""
+    requests: list[tuple[bool, Mapping[str, int]]] = []
+    for row in rows:
+        is_ignored = (flags.ignores_daemon_sets and fates.is_of_daemon_set(row)) or (
+            flags.ignores_mirror_pods and MIRROR in pods.annotations[row]
+        )
+        if is_ignored or not fates.is_long_terminating(row):
+            requests.append((is_ignored, pod_request(pods.specs[row], pods.statuses[row], options).amounts))
+
+    def used(resource: str, threshold: float, *, is_gpu: bool = False) -> Utilization | None:
+        allocatable = _offered(node, resource)
+        if not allocatable:
+            return None
+        ignored = sum(amounts.get(resource, 0) for is_ignored, amounts in requests if is_ignored)
+        requested = sum(amounts.get(resource, 0) for is_ignored, amounts in requests if not is_ignored)
+        return Utilization(
+            resource=resource, requested=requested, offered=allocatable - ignored, threshold=threshold, is_gpu=is_gpu
+        )
+
+    gpu = next((name for name in GPU_RESOURCES if _offered(node, name)), None)
+    if gpu is not None or (gpu_label is not None and gpu_label in node.metadata.labels):
+        resource = gpu or GPU_RESOURCES[0]
+        found = used(resource, flags.gpu_threshold, is_gpu=True)
+        idle = Utilization(resource=resource, requested=0, offered=0, threshold=flags.gpu_threshold, is_gpu=True)
+        return found or idle  # GPUs that are not there yet do not keep the node
+    cpu, memory = used(CPU, flags.threshold), used(MEMORY, flags.threshold)
+    if cpu is None or memory is None:
+        return None
+    return cpu if cpu.share > memory.share else memory
+
+
+def _offered(node: Node, resource: str) -> int:
+    written = node.status.allocatable.get(resource)
+    if written is None:
+        return 0
+    return milli_value(written) if resource == CPU else value(written)

@@ -1,0 +1,73 @@
+"""`kschedx scale-down`: why cluster-autoscaler does not remove a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from kschedx.cli import completion, connection
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.options import DECIDES
+from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.question import Question, asks
+
+HELP = """Why cluster-autoscaler does not remove a node, or that it does.
+
+Its utilisation, the pods that keep it and by which rule, the pod that finds no other node, its group's minimum,
+annotations and PodDisruptionBudgets, from the same sources as its scale-up: its status, flags and groups. The
+autoscaler stops at the first reason; all of them are told. Without NODE, every node is asked about by itself.
+
+\b
+Examples:
+  kschedx scale-down node-7
+  kschedx scale-down                            # which nodes it would remove
+  kschedx scale-down node-7 --autoscaler-flag skip-nodes-with-local-storage=false
+
+Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 kschedx cannot decide.
+"""
+SUMMARY = "Why the autoscaler does not remove a node."
+
+
+@asks(*DECIDES)
+def scale_down(
+    nodes: Annotated[
+        list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
+    ] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows every node and pod; json and yaml the whole document; name the nodes that go.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.autoscaler.cluster import Options
+    from kschedx.autoscaler.scale_down.decision import ScaleDown
+    from kschedx.cli.target import node_names
+
+    reached = question.read_to_decide()
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    named = tuple(name.removeprefix("node/") for name in nodes or snapshot.cluster.names)
+    asked = ScaleDown.of(snapshot, question.autoscaling or Options(), setup.scheduler_on(snapshot))
+    connection.tell_missing(snapshot)
+    removals = [asked.about(name) for name in node_names(snapshot, named)]
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.scale_down import print_scale_down
+
+        print_scale_down(asked, removals, wide=wide)
+
+    def document() -> Mapping[str, object]:
+        from kschedx.autoscaler.scale_down.document import scale_down_document
+
+        return scale_down_document(asked.autoscaler, removals)
+
+    going = [f"node/{one.node}" for one in removals if one.is_removable]
+    write(Report(screen=screen, document=document, names=lambda: going), output)
+    done = bool(going) if not nodes else len(going) == len(removals)
+    return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE

@@ -1,0 +1,210 @@
+"""Why a node stays: each rule of cluster-autoscaler, and several together in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.autoscaler.cluster import Options
+from kschedx.autoscaler.scale_down.decision import Removal, ScaleDown, Unremovable
+from kschedx.autoscaler.scale_down.pods import Blocker, Fate
+from kschedx.explain.setup import Setup
+from tests.builders import Manifest, node, pod
+
+STATUS = """
+time: 2026-06-20 12:00:00 +0000 UTC
+autoscalerStatus: Running
+clusterWide: {health: {status: Healthy}, scaleUp: {status: NoActivity}}
+nodeGroups:
+- name: pool
+  health: {status: Healthy, nodeCounts: {registered: {total: 2, ready: 2}}, cloudProviderTarget: TARGET, minSize: 1,
+    maxSize: 5}
+  scaleUp: {status: NoActivity}
+"""
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+SMALL = {"cpu": "4", "memory": "8Gi", "pods": "20"}
+REPLICA_SET = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+OLD = "2026-06-20T08:00:00Z"
+
+
+def of_pool(name: str, *, annotations: Mapping[str, str] | None = None, **more: Any) -> Any:
+    made: Any = node(name, labels={"group": "pool", "kubernetes.io/hostname": name}, allocatable=SMALL, **more)
+    made["metadata"] = {**made["metadata"], "annotations": dict(annotations or {}), "creationTimestamp": OLD}
+    made["status"] = {**made["status"], **READY}
+    return made
+
+
+def running(name: str, *, cpu: str = "1", on: str = "a", namespace: str = "shop", **more: Any) -> Manifest:
+    metadata = {"ownerReferences": REPLICA_SET, "creationTimestamp": OLD} | dict(more.pop("metadata", {}) or {})
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    return pod(name, namespace=namespace, on=on, metadata=metadata, containers=containers, **more)
+
+
+def cluster(*objects: Manifest, target: int = 2) -> kschedx.Snapshot:
+    status: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+        "data": {"status": STATUS.replace("TARGET", str(target))},
+    }
+    return kschedx.Snapshot.from_objects([status, *objects])
+
+
+def about(
+    snapshot: kschedx.Snapshot, name: str = "a", flags: Mapping[str, Sequence[str]] | None = None, version: str = "1.36"
+) -> Removal:
+    options = Options(group_label="group", flags=flags or {})
+    setup = Setup.for_cluster(snapshot, kube_version=version)
+    return ScaleDown.of(snapshot, options, setup.scheduler_on(snapshot)).about(name)
+
+
+def reasons(found: Removal) -> list[str]:
+    return [one.value for one in found.reasons]
+
+
+ROOMY = (of_pool("a"), of_pool("b"))
+
+
+def test_a_node_whose_pods_find_another_goes() -> None:
+    found = about(cluster(*ROOMY, running("web")))
+    assert found.is_removable
+    assert found.places == {"shop/web": "b"}
+    assert found.utilization is not None
+    assert (found.utilization.resource, found.utilization.share) == ("cpu", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("more", "version", "expected"),
+    [
+        ({}, "1.36", []),
+        ({"cpu": "3"}, "1.36", ["NotUnderutilized"]),
+        ({"cpu": "2"}, "1.36", []),
+        ({"cpu": "2"}, "1.34", ["NotUnderutilized"]),
+    ],
+    ids=["idle", "used", "just as much", "just as much before 1.35"],
+)
+def test_utilization(more: dict[str, Any], version: str, expected: list[str]) -> None:
+    assert reasons(about(cluster(*ROOMY, running("web", **more)), version=version)) == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "share"),
+    [({}, 0.75), ({"ignore-daemonsets-utilization": ["true"]}, 0.5)],
+)
+def test_pods_of_daemon_sets_count_unless_they_are_ignored(flags: Mapping[str, list[str]], share: float) -> None:
+    owner = [{**REPLICA_SET[0], "kind": "DaemonSet", "name": "agent"}]
+    agent = running("agent", cpu="2", metadata={"ownerReferences": owner})
+    found = about(cluster(*ROOMY, agent, running("web")), flags=flags)
+    assert found.utilization is not None
+    assert found.utilization.share == share
+    assert [one.fate for one in found.pods] == [Fate.DAEMON_SET, Fate.MOVES]
+
+
+BUDGET: Manifest = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    "status": {"disruptionsAllowed": 0},
+}
+LOCAL: dict[str, Any] = {"volumes": [{"name": "cache", "emptyDir": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "flags", "blocker"),
+    [
+        (running("web", metadata={"ownerReferences": []}), {}, Blocker.NOT_REPLICATED),
+        (running("web", metadata={"ownerReferences": [], "annotations": {SAFE: "true"}}), {}, None),
+        (running("web", metadata={"ownerReferences": [{**REPLICA_SET[0], "kind": "Foo"}]}), {}, Blocker.NOT_REPLICATED),
+        (
+            running("web", metadata={"ownerReferences": [{**REPLICA_SET[0], "kind": "Foo"}]}),
+            {"skip-nodes-with-custom-controller-pods": ["false"]},
+            None,
+        ),
+        (running("web", metadata={"annotations": {SAFE: "false"}}), {}, Blocker.NOT_SAFE_TO_EVICT_ANNOTATION),
+        (running("web", **LOCAL), {}, Blocker.LOCAL_STORAGE_REQUESTED),
+        (running("web", volumes=[{"name": "cache", "hostPath": {"path": "/"}}]), {}, Blocker.LOCAL_STORAGE_REQUESTED),
+        (running("web", volumes=[{"name": "cache", "emptyDir": {"medium": "Memory"}}]), {}, None),
+        (running("web", metadata={"annotations": {f"{SAFE}-local-volumes": "x,cache"}}, **LOCAL), {}, None),
+        (running("web", **LOCAL), {"skip-nodes-with-local-storage": ["false"]}, None),
+        (running("web", labels={"app": "web"}), {}, Blocker.NOT_ENOUGH_PDB),
+        (running("web", namespace="kube-system"), {}, None),
+        (
+            running("web", namespace="kube-system", metadata={"creationTimestamp": "2999-01-01T00:00:00Z"}),
+            {},
+            Blocker.UNMOVABLE_KUBE_SYSTEM_POD,
+        ),
+        (running("web", status={"phase": "Running"}, metadata={"deletionTimestamp": OLD}, **LOCAL), {}, None),
+    ],
+    ids=[
+        "nobody makes it anew", "nobody, but safe", "a custom controller", "a custom controller, allowed",
+        "not safe", "emptyDir", "hostPath", "in memory", "volume given up", "local storage allowed", "budget",
+        "system pod, old", "system pod, new", "should have ended",
+    ],
+)  # fmt: skip
+def test_what_a_pod_means(one: Manifest, flags: Mapping[str, list[str]], blocker: Blocker | None) -> None:
+    found = about(cluster(*ROOMY, one, BUDGET), flags=flags)
+    (fate,) = found.pods
+    assert fate.blocker is blocker
+    assert (Unremovable.BLOCKED_BY_POD in found.reasons) is (blocker is not None)
+
+
+def test_a_controller_that_is_gone_is_told_where_its_kind_is_known() -> None:
+    other: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "api", "namespace": "shop"}}
+    web = {**other, "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 1}}
+    assert about(cluster(*ROOMY, running("web"))).pods[0].blocker is None
+    assert about(cluster(*ROOMY, running("web"), other)).pods[0].blocker is Blocker.CONTROLLER_NOT_FOUND
+    assert about(cluster(*ROOMY, running("web"), web)).pods[0].blocker is None
+    few = about(cluster(*ROOMY, running("web"), web), flags={"min-replica-count": ["2"]}).pods[0]
+    assert (few.blocker, few.replicas) == (Blocker.MIN_REPLICAS_REACHED, 1)
+
+
+def test_every_reason_is_told_in_the_autoscalers_order() -> None:
+    marked = of_pool("a", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
+    full = running("other", on="b", cpu="3")
+    found = about(cluster(marked, of_pool("b"), running("web", cpu="3"), full, target=1))
+    assert reasons(found) == [
+        "NodeGroupMinSizeReached",
+        "ScaleDownDisabledAnnotation",
+        "NotUnderutilized",
+        "NoPlaceToMovePods",
+    ]
+    assert found.stranded is not None
+    assert dict(found.stranded.refusals) == {"Insufficient cpu": 1}
+
+
+def test_the_autoscalers_marks() -> None:
+    since = "9999999999"
+    going = of_pool("a", taints=[f"ToBeDeletedByClusterAutoscaler={since}:NoSchedule"])
+    assert reasons(about(cluster(going, of_pool("b")))) == ["CurrentlyBeingDeleted"]
+    candidate = of_pool("a", taints=[f"DeletionCandidateOfClusterAutoscaler={since}:PreferNoSchedule"])
+    assert reasons(about(cluster(candidate, of_pool("b")))) == ["NotUnneededLongEnough"]
+    flags = {"scale-down-unneeded-time": ["0s"]}
+    assert about(cluster(candidate, of_pool("b")), flags=flags).is_removable
+
+
+def test_nodes_of_nobody_and_flags_for_all() -> None:
+    other = node("other", allocatable=SMALL)
+    assert reasons(about(cluster(*ROOMY, other), "other"))[0] == "NotAutoscaled"
+    assert reasons(about(cluster(*ROOMY), flags={"scale-down-enabled": ["false"]})) == ["ScaleDownDisabled"]
+    assert reasons(about(cluster(*ROOMY), flags={"cores-total": ["8:100"]})) == ["MinimalResourceLimitExceeded"]
+
+
+def test_the_node_stays_a_domain_while_places_are_looked_for() -> None:
+    spread: dict[str, Any] = {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ]
+    }
+    pods = [running(f"web-{on}", on=on, labels={"app": "web"}, **spread) for on in ("a", "b")]
+    assert reasons(about(cluster(*ROOMY, *pods))) == ["NoPlaceToMovePods"]
+    assert about(cluster(*ROOMY, *pods), version="1.35").is_removable
