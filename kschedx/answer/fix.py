@@ -30,7 +30,8 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod) -> Fix:
-        apply = found.changes if owner is None else tuple(for_owner(one, owner, pod) for one in found.changes)
+        sent = tuple(one for one in found.changes if not one.by)
+        apply = sent if owner is None else tuple(for_owner(one, owner, pod) for one in sent)
         return cls(
             title=title(found),
             certainty=found.certainty,
@@ -48,6 +49,6 @@ class Fix(Struct, frozen=True, kw_only=True):
             "changes": [change.to_dict() for change in self.changes],
             "feasibleNodes": list(self.feasible_nodes),
         }
-        if self.apply != self.changes:
+        if self.apply != tuple(one for one in self.changes if not one.by):
             told["apply"] = [change.to_dict() for change in self.apply]
         return told

@@ -222,7 +222,7 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written) -> 
     def patch() -> str:
         from kschedx.render.apply import commands
 
-        return commands(fix.apply)
+        return commands((*fix.apply, *(one for one in fix.changes if one.by)))
 
     return Report(screen=lambda _: None, document=fix.to_dict, yaml=yaml, patch=patch)
 

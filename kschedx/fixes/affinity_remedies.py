@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kschedx.findings import NodeAffinityMismatch, RequirementMatch
 from kschedx.fixes import steps as s
+from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.situation import Place
 from kschedx.snapshot.nodes import ClusterNodes
 
@@ -30,6 +31,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Place) -> Iterator[s
     if term is None:
         return
     unmatched = tuple(r for r in term.requirements if not r.matched)
+    if not term.requirements and finding.source == "nodeAffinity":
+        unmatched = _invalid(term.index, place)
     if any(r.key in MADE_FOR for r in unmatched):
         return
     if finding.source != "addedAffinity":
@@ -43,6 +46,14 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Place) -> Iterator[s
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r)}
     if labels and len(labels) == len(unmatched):
         yield s.LabelNode(row=place.node_row, node=place.node.name, labels=tuple(labels.items()))
+
+
+def _invalid(term: int, place: Place) -> tuple[RequirementMatch, ...]:
+    """What stands in a term that nothing can be compared with: one of its values is no label's."""
+    return tuple(
+        RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
+        for one in expressions(place.pod, term)
+    )
 
 
 def _may_label(requirement: RequirementMatch) -> bool:

@@ -23,13 +23,18 @@ class Change(Struct, frozen=True, kw_only=True):
     patch: tuple[Json, ...] = ()
     delete: bool = False
     create: Json | None = None
+    by: str = ""
+    """Who makes it by itself once the others are made; empty where somebody has to."""
 
     def to_dict(self) -> Json:
         target: Json = {"apiVersion": self.target.api_version, "kind": self.target.kind, "name": self.target.name}
         if self.target.namespace:
             target["namespace"] = self.target.namespace
+        told: Json = {"target": target}
         if self.delete:
-            return {"target": target, "delete": True}
-        if self.create is not None:
-            return {"target": target, "create": self.create}
-        return {"target": target, "patch": list(self.patch)}
+            told["delete"] = True
+        elif self.create is not None:
+            told["create"] = self.create
+        else:
+            told["patch"] = list(self.patch)
+        return told | ({"by": self.by} if self.by else {})

@@ -16,6 +16,7 @@ from kschedx.api.storage import (
     PersistentVolumeClaimSpec,
     StorageClass,
     VolumeResourceRequirements,
+    claim_name,
     default_class,
     is_bound_to,
     with_default_class,
@@ -29,7 +30,9 @@ from kschedx.findings import (
     ClaimNotOwned,
     ClaimUnbound,
     SelectedNodeMismatch,
+    VolumeNodeAffinityMismatch,
     VolumeNotFound,
+    VolumeZoneMismatch,
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.situation import Place
@@ -86,6 +89,24 @@ def _anew(claim: PersistentVolumeClaim, place: Place, *, owned: bool = False) ->
             owner_references=owners,
         ),
         spec=replace(claim.spec, volume_name=""),
+    )
+
+
+def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Place) -> Iterator[s.Step]:
+    """Where nobody else uses it."""
+    claim = place.snapshot.storage.claims.get(finding.claim)
+    if claim is not None and not _is_used(claim, place.snapshot):
+        yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
+
+
+def _is_used(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
+    """Whether a pod that runs has it."""
+    pods = snapshot.pods
+    return any(
+        claim_name(pods.names[row], volume) == claim.name
+        for row in range(len(pods))
+        if pods.node_names[row] and pods.namespaces[row] == claim.metadata.namespace
+        for volume in pods.specs[row].volumes
     )
 
 

@@ -19,3 +19,5 @@ class Cost(IntEnum):
     OTHER_PODS = 4
     NODE = 5
     NEW_NODE = 6
+    DATA = 7
+    """What is stored is given up."""

@@ -18,6 +18,7 @@ from kschedx.api.devices import (
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaim,
+    ResourceClaimConsumerReference,
     ResourceClaimSpec,
 )
 from kschedx.api.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
@@ -73,14 +74,37 @@ def device_remedies(finding: DeviceProblem, place: Place) -> Iterator[s.Step]:
             yield s.CreateDeviceClass(name=finding.device_class)
         case _:
             claim = devices.claims.get(finding.claim)
-            if claim is None or _is_used_by_others(claim, place):
+            if claim is None:
+                return
+            if _is_used_by_others(claim, place):
+                yield from _in_use(claim, place)
                 return
             owner = _owner(place) if isinstance(finding, DeviceClaimNotOwned) else None
             yield s.RecreateDeviceClaim(claim=_anew(claim, claim.spec, owner))
 
 
 def _is_used_by_others(claim: ResourceClaim, place: Place) -> bool:
-    return any(one.name != place.pod.metadata.name for one in claim.status.reserved_for)
+    return any(not _is_own(one, place) for one in claim.status.reserved_for)
+
+
+def _is_own(consumer: ResourceClaimConsumerReference, place: Place) -> bool:
+    """Whether that is the pod itself, its group, or a pod that is gone, for which kube-controller-manager gives the
+    claim up."""
+    pod = place.pod
+    if consumer.resource == "podgroups":
+        group = pod.spec.scheduling_group
+        return group is not None and group.pod_group_name == consumer.name
+    known = place.snapshot.source.is_complete("Pod", pod.metadata.namespace)
+    is_gone = known and f"{pod.metadata.namespace}/{consumer.name}" not in place.snapshot.pods.rows
+    return consumer.resource == "pods" and (consumer.name == pod.metadata.name or is_gone)
+
+
+def _in_use(claim: ResourceClaim, place: Place) -> Iterator[s.Step]:
+    """The pods that have it go first."""
+    others = tuple(f"{one.resource}/{one.name}" for one in claim.status.reserved_for if not _is_own(one, place))
+    rows = _pods(claim.key, others, place)
+    if rows and stay_gone(rows, place.situation):
+        yield deletion(rows, place.snapshot)
 
 
 # --- claims
@@ -104,15 +128,18 @@ def _owner(place: Place) -> OwnerReference:
 
 
 def _guesses(place: Place) -> Iterator[ResourceClaimSpec]:
-    """One device of a class that exists."""
+    """One device of a class that exists; none at all where that is all that can be said."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
+    yield ResourceClaimSpec()
 
 
 def _from_template(finding: DeviceClaimNotCreated, place: Place) -> Iterator[s.Step]:
     spec = place.snapshot.devices.templates.get(finding.template)
     name = f"{place.pod.metadata.name}-{finding.pod_claim}"
+    while f"{place.pod.metadata.namespace}/{name}" in place.snapshot.devices.claims:
+        name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
     for one in (spec,) if spec is not None else _guesses(place):
         claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, _owner(place))
@@ -130,22 +157,34 @@ def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimS
 
 
 def _fewer(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
-    """As many devices as are free."""
+    """As many devices as are free; one instead of all where another request wants some of them too."""
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
-    claim = place.snapshot.devices.claims.get(short.claim) if short else None
-    if short is None or claim is None or not short.free or short.wanted is None or short.wanted <= short.free:
+    if short is not None and short.wanted is not None and 0 < short.free < short.wanted:
+        yield from _asking_for(short.claim, short.request, short.free, place)
+    if finding.shortages:
         return
-    count = short.free
+    for key in finding.claims:
+        claim = place.snapshot.devices.claims.get(key)
+        for request in claim.spec.devices.requests if claim is not None else ():
+            if request.exactly is not None and request.exactly.allocation_mode == AllocationMode.ALL:
+                yield from _asking_for(key, request.name, 1, place)
+
+
+def _asking_for(key: str, name: str, count: int, place: Place) -> Iterator[s.Step]:
+    claim = place.snapshot.devices.claims.get(key)
+    if claim is None or _is_used_by_others(claim, place):
+        return
 
     def changed(request: DeviceRequest) -> DeviceRequest:
-        if request.name != short.request or request.exactly is None:
+        if request.name != name or request.exactly is None:
             return request
-        return replace(request, exactly=replace(request.exactly, count=count))
+        exactly = replace(request.exactly, allocation_mode=AllocationMode.EXACT_COUNT, count=count)
+        return replace(request, exactly=exactly)
 
     requests = tuple(map(changed, claim.spec.devices.requests))
     if requests != claim.spec.devices.requests:
         spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-        yield s.AskForFewerDevices(claim=_anew(claim, spec), request=short.request, count=count)
+        yield s.AskForFewerDevices(claim=_anew(claim, spec), request=name, count=count)
 
 
 def _wider(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
@@ -164,11 +203,25 @@ def _wider(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
             if made != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=made))
                 yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=", ".join(some))
+    for short in finding.shortages:
+        claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
+        if claim is not None and not _is_used_by_others(claim, place):
+            devices = claim.spec.devices
+            made = tuple(_without_capacity(one, short.request) for one in devices.requests)
+            if made != devices.requests:
+                spec = replace(claim.spec, devices=replace(devices, requests=made))
+                yield s.WidenDeviceClaim(claim=_anew(claim, spec), request=short.request, capacity=True)
     for key in finding.claims if finding.constraints else ():
         claim = place.snapshot.devices.claims.get(key)
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
             yield s.WidenDeviceClaim(claim=_anew(claim, spec))
+
+
+def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:
+    if request.name != name or request.exactly is None:
+        return request
+    return replace(request, exactly=replace(request.exactly, capacity=None))
 
 
 def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:

@@ -15,7 +15,7 @@ from kschedx.findings import (
     Finding,
     PodGroupIncomplete,
 )
-from kschedx.fixes.new_node import contradiction
+from kschedx.fixes.required_labels import contradiction
 from kschedx.fixes.situation import Situation
 
 CONTROLLERS: Mapping[str, str] = {

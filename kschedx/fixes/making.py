@@ -8,6 +8,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from kschedx.api.devices import DeviceClass
+from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.resources import RequestOptions
 from kschedx.api.selectors import NodeSelectorRequirement
 from kschedx.api.types import Node, ObjectMeta, Pod, Taint
@@ -43,7 +44,7 @@ def all_made(steps: Iterable[s.Step], proposal: Proposal, ground: Ground) -> Pro
 
 def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
     match step:
-        case s.CreateClaim() | s.ShrinkClaim() | s.RecreateClaim() | s.BindClaim():
+        case s.CreateClaim() | s.ShrinkClaim() | s.RecreateClaim() | s.GiveUpVolume() | s.BindClaim():
             return proposal.having(step.claim)
         case s.CreateVolume(volume=volume, claim=claim):
             return proposal.having(volume) if claim is None else proposal.having(volume, claim)
@@ -61,6 +62,8 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return _on_node(proposal, row, ground, lambda node: _without_taints(node, taints))
         case s.LabelNode(row=row, labels=labels):
             return _on_node(proposal, row, ground, lambda node: _labelled(node, dict(labels)))
+        case s.EnlargeNode(row=row, amounts=amounts):
+            return _on_node(proposal, row, ground, lambda node: _enlarged(node, amounts))
         case s.AddNode(node=node, slices=slices, csi_node=csi_node):
             after = proposal.having(*slices)
             return replace(after if csi_node is None else after.having(csi_node), added=node)
@@ -169,6 +172,11 @@ def _uncordoned(node: Node) -> Node:
 def _without_taints(node: Node, taints: Iterable[Taint]) -> Node:
     gone = frozenset(taints)
     return replace(node, spec=replace(node.spec, taints=tuple(t for t in node.spec.taints if t not in gone)))
+
+
+def _enlarged(node: Node, amounts: Iterable[s.NodeAmount]) -> Node:
+    more = {one.resource: format_quantity(one.after, Unit.of(one.resource)) for one in amounts}
+    return replace(node, status=replace(node.status, allocatable={**node.status.allocatable, **more}))
 
 
 def _labelled(node: Node, labels: dict[str, str]) -> Node:

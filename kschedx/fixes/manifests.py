@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +25,8 @@ def plain(value: object) -> object:
         fields = msgspec.structs.fields(value)
         told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
         return {name: plain(item) for name, (item, default) in told.items() if item != default}
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -65,11 +68,14 @@ def _container_patch(before: Container, after: Container, path: str) -> Iterator
 
 
 def node_patch(before: Node, after: Node) -> Iterator[Json]:
-    """Operations that turn one node into the other: cordon, taints, labels."""
+    """Operations that turn one node into the other: cordon, taints, labels, amounts."""
     if before.spec.unschedulable != after.spec.unschedulable:
         yield {"op": "add", "path": "/spec/unschedulable", "value": after.spec.unschedulable}
     if before.spec.taints != after.spec.taints:
         yield add("/spec/taints", after.spec.taints)
+    for resource, amount in after.status.allocatable.items():
+        if before.status.allocatable.get(resource) != amount:
+            yield add(f"/status/allocatable/{pointer(resource)}", amount)
     labels = after.metadata.labels
     if not before.metadata.labels and labels:
         yield {"op": "add", "path": "/metadata/labels", "value": dict(labels)}

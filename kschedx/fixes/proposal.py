@@ -32,6 +32,10 @@ API_VERSIONS: Mapping[type[Struct], str] = {
 }
 
 
+CONTROLLER_MANAGER = "kube-controller-manager"
+KUBELET = "kubelet"
+
+
 def _kind(one: Object) -> type[Struct]:
     """Records that were read in bulk are of subclasses."""
     return next(kind for kind in API_VERSIONS if isinstance(one, kind))
@@ -95,6 +99,26 @@ class Proposal(Struct, frozen=True, kw_only=True):
     def _of(self, kind: type[Kind]) -> Iterator[Kind]:
         return (one for one in self.objects if isinstance(one, kind))
 
+    def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
+        """What becomes of the claims of deleted pods, of those that are not made anew anyway."""
+        made = {one.key for one in self._of(ResourceClaim)}
+        before, after = snapshot.devices.claims, self.cluster(snapshot).devices.claims
+        for key, claim in before.items():
+            left = after.get(key)
+            if key in made or left == claim:
+                continue
+            metadata = claim.metadata
+            target = Target(
+                api_version=claim.api_version or API_VERSIONS[ResourceClaim],
+                kind="ResourceClaim",
+                namespace=metadata.namespace,
+                name=metadata.name,
+            )
+            if left is None:
+                yield Change(target=target, delete=True, by=CONTROLLER_MANAGER)
+            else:
+                yield Change(target=target, patch=tuple(_released(claim, left)), by=CONTROLLER_MANAGER)
+
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """What is different from `pod` and `snapshot`. An object whose spec may not change goes and comes again."""
         patch = tuple(pod_patch(pod, self.pod))
@@ -103,9 +127,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
         for row in self.deleted:
             pods = snapshot.pods
             yield Change(target=_target("Pod", pods.namespaces[row], pods.names[row]), delete=True)
+        if self.deleted:
+            yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
-            yield Change(target=_target("Node", "", node.name), patch=tuple(node_patch(before, node)))
+            asked = replace(node, status=before.status)
+            target = _target("Node", "", node.name)
+            if patch := tuple(node_patch(before, asked)):
+                yield Change(target=target, patch=patch)
+            if more := tuple(node_patch(asked, node)):
+                yield Change(target=target, patch=more, by=KUBELET)
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         for one in self.objects:
@@ -129,6 +160,15 @@ def _changes(before: Object | None, after: Object) -> Iterator[Change]:
         written = getattr(before, "api_version", "") or api_version
         yield Change(target=replace(target, api_version=written), delete=True)
     yield Change(target=target, create=manifest(api_version, kind, after))
+
+
+def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
+    if before.status.allocation is not None and after.status.allocation is None:
+        yield {"op": "remove", "path": "/status/allocation"}
+    if after.status.reserved_for:
+        yield add("/status/reservedFor", after.status.reserved_for)
+    elif before.status.reserved_for:
+        yield {"op": "remove", "path": "/status/reservedFor"}
 
 
 def _binding(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Iterator[Json]:

@@ -7,14 +7,27 @@ from collections.abc import Iterator, Sequence
 from kschedx import findings as f
 from kschedx.fixes import steps as s
 from kschedx.fixes.affinity_remedies import affinity_remedies
-from kschedx.fixes.claim_remedies import claim_remedies
+from kschedx.fixes.claim_remedies import claim_remedies, give_up_volume
 from kschedx.fixes.device_remedies import device_remedies
 from kschedx.fixes.node_remedies import host_port_remedies, taint_remedies, uncordon
-from kschedx.fixes.resource_remedies import resource_remedies
+from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.situation import Place
 from kschedx.fixes.topology_remedies import existing_rule_remedies, own_rule_remedies, spread_remedies
 from kschedx.fixes.victims import delete_named
 from kschedx.fixes.volume_remedies import volume_remedies
+
+
+def last_remedies(found: Sequence[f.Finding], place: Place) -> tuple[tuple[s.Step, ...], ...]:
+    """The same where no other node would do: what the pod is tied to stands on one that is too small, or is where no
+    node can be."""
+    short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
+    groups: list[tuple[s.Step, ...]] = [(larger_node(short, place),)] if short else []
+    for one in found:
+        if isinstance(one, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
+            groups.append(tuple(give_up_volume(one, place)))
+        elif not isinstance(one, f.InsufficientResource | f.TooManyPods):
+            groups.append(tuple(_for_one(one, place)))
+    return tuple(groups)
 
 
 def remedies(found: Sequence[f.Finding], place: Place) -> tuple[tuple[s.Step, ...], ...]:

@@ -37,6 +37,17 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield one_more_node(place)
 
 
+def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Place) -> s.EnlargeNode:
+    """The node with as much more as the pod lacks there."""
+    amounts = [
+        s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
+        if isinstance(one, InsufficientResource)
+        else s.NodeAmount(resource="pods", before=one.allowed, after=one.pods + 1)
+        for one in findings
+    ]
+    return s.EnlargeNode(row=place.node_row, node=place.node.name, amounts=tuple(amounts))
+
+
 def _misspelled(short: Sequence[InsufficientResource], place: Place) -> Iterator[s.Step]:
     """A resource that no node offers, where one does that is nearly called the same."""
     if len(short) != 1 or "/" not in short[0].resource:

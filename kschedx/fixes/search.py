@@ -17,7 +17,7 @@ from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import Certainty, Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
-from kschedx.fixes.remedies import remedies
+from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.situation import Place, Situation, tried
 from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
@@ -34,6 +34,8 @@ MOST_NEW_NODES = 12
 """New nodes that are tried where nothing else helps."""
 MOST_STARTS = 4
 """Situations for which a new node is looked for."""
+MOST_LARGER = 4
+"""Nodes on which the last resorts are tried."""
 MOST_DEPTH = 5
 """Steps after which only a new node is looked for."""
 MOST_FIXES = 6
@@ -118,6 +120,8 @@ class _Search:
             verified = [one for one in deeper if one.feasible]
         if not verified or _is_too_large(start, verified):
             verified += self._new_nodes(situations)
+        if not verified:
+            verified = list(self._last_resorts(situations))
         verified = [one for one in verified if self._is_let_in(one)]
         yield from _best(verified, self._cycle) if verified else _partial(situations[1:], start, self._cycle)
 
@@ -186,7 +190,8 @@ class _Search:
         ready = [one for one in situations[1:] if one.status.is_success]
         ready.sort(key=lambda one: (one.proposal.cost, len(one.proposal.steps)))
         if edit.names_nodes(first.pod) and not _is_of_a_daemon_set(first.pod):
-            ready = [*self._all([made(s.DropNodeNames(), first.proposal, first.ground)]), *ready]
+            nameless = (made(s.DropNodeNames(), one.proposal, one.ground) for one in (first, *ready[:1]))
+            ready = [*self._all(list(nameless)), *ready]
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
             proposals = (made(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
@@ -200,17 +205,33 @@ class _Search:
                 self._left = MOST_NEW_NODES
                 found = next((it for it in self._all(_for_added(one)) if it.feasible), None)
                 if found is not None:
-                    yield found
+                    yield self._with_fewer_devices(found, start)
                     return
+
+    def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
+        """Where no other node would do: a larger one in place of one that there is, a claim without its data."""
+        for start in sorted(situations, key=lambda one: (one.proposal.cost, len(one.proposal.steps)))[:MOST_STARTS]:
+            self._left = MOST_NEW_NODES
+            proposals = [
+                proposal
+                for place, findings in islice(_places(start), MOST_LARGER)
+                for proposal in _whole(last_remedies(findings, place), start)
+            ]
+            tried = list(self._all(sorted(proposals, key=lambda one: one.cost)))
+            found = next((one for one in (*tried, *self._deeper([start, *tried])) if one.feasible), None)
+            if found is not None:
+                yield found
+                return
 
     def _with_fewer_devices(self, found: Situation, start: Situation) -> Situation:
         """The same with as few of the new node's devices as do."""
+        at = len(start.proposal.steps)
         for _ in range(MOST_NEW_NODES):
-            step = found.proposal.steps[-1]
+            step, *after = found.proposal.steps[at:]
             if not isinstance(step, s.AddNode) or not step.slices:
                 break
             self._left = MOST_NEW_NODES
-            less = (made(one, start.proposal, start.ground) for one in fewer_devices(step))
+            less = (all_made((one, *after), start.proposal, start.ground) for one in fewer_devices(step))
             smaller = next((one for one in self._all(less) if one.feasible), None)
             if smaller is None:
                 break
@@ -238,7 +259,13 @@ def _is_about_its_nodes(found: Situation) -> bool:
     named = set()
     for step in found.proposal.steps:
         match step:
-            case s.Uncordon(node=node) | s.RemoveTaints(node=node) | s.LabelNode(node=node) | s.DeletePods(node=node):
+            case (
+                s.Uncordon(node=node)
+                | s.RemoveTaints(node=node)
+                | s.LabelNode(node=node)
+                | s.EnlargeNode(node=node)
+                | s.DeletePods(node=node)
+            ):
                 named.add(node)
             case s.AddNode(node=added):
                 named.add(added.name)

@@ -50,8 +50,11 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def feasible(self) -> tuple[str, ...]:
-        """The nodes on which the pod passes every filter. No trial asks an extender: what one refused stays refused."""
-        return tuple(name for name in self._passed if name not in self.refused)
+        """The nodes on which the pod passes every filter; kube-scheduler looks at no other where the nominated one is
+        among them. No trial asks an extender: what one refused stays refused."""
+        found = tuple(name for name in self._passed if name not in self.refused)
+        nominated = self.pod.status.nominated_node_name
+        return (nominated,) if nominated in found else found
 
     @cached_property
     def _passed(self) -> tuple[str, ...]:

@@ -155,6 +155,14 @@ class RecreateClaim(_Step, frozen=True, kw_only=True):
     """The class that it names now, where that is different."""
 
 
+class GiveUpVolume(_Step, frozen=True, kw_only=True):
+    """A claim that is bound goes and comes again, bound to nothing."""
+
+    cost: ClassVar[Cost] = Cost.DATA
+    claim: PersistentVolumeClaim
+    volume: str
+
+
 class BindClaim(_Step, frozen=True, kw_only=True):
     """An existing volume that nobody has is bound to the claim."""
 
@@ -196,12 +204,15 @@ class AskForFewerDevices(_Step, frozen=True, kw_only=True):
 
 
 class WidenDeviceClaim(_Step, frozen=True, kw_only=True):
-    """A ResourceClaim goes and comes again without selectors, or without what its devices must have in common."""
+    """A ResourceClaim goes and comes again without selectors, without the share that it wants of a device, or without
+    what its devices must have in common."""
 
     cost: ClassVar[Cost] = Cost.LESS
     claim: ResourceClaim
     request: str = ""
     """Whose selectors go; empty where the constraints go."""
+    capacity: bool = False
+    """It is the request's capacity that goes."""
 
 
 class RecreateDeviceClaim(_Step, frozen=True, kw_only=True):
@@ -259,6 +270,23 @@ class LabelNode(_Step, frozen=True, kw_only=True):
     labels: tuple[tuple[str, str], ...]
 
 
+class NodeAmount(Struct, frozen=True, kw_only=True):
+    """In the resource's own unit; `pods` is how many pods the node takes."""
+
+    resource: str
+    before: int
+    after: int
+
+
+class EnlargeNode(_Step, frozen=True, kw_only=True):
+    """The same node with more of what it has too little of."""
+
+    cost: ClassVar[Cost] = Cost.NODE
+    row: ClusterRow
+    node: str
+    amounts: tuple[NodeAmount, ...]
+
+
 class AddNode(_Step, frozen=True, kw_only=True):
     """A new node; `like` is the one that it copies, empty for the smallest one that would do."""
 
@@ -287,6 +315,7 @@ Step = (
     | CreateClaim
     | ShrinkClaim
     | RecreateClaim
+    | GiveUpVolume
     | BindClaim
     | CreateVolume
     | CreateDeviceClaim
@@ -298,5 +327,6 @@ Step = (
     | Uncordon
     | RemoveTaints
     | LabelNode
+    | EnlargeNode
     | AddNode
 )

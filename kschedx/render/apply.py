@@ -20,8 +20,17 @@ Find = Callable[[Change], Manifest | None]
 
 
 def commands(changes: Sequence[Change]) -> str:
-    """A shell script: a patch for what is there, a manifest for what comes."""
-    return "".join(f"{_command(one)}\n" for one in changes)
+    """A shell script: a patch for what is there, a manifest for what comes. What nobody sends is a comment."""
+    return "".join(f"{_follows(one) if one.by else _command(one)}\n" for one in changes)
+
+
+def _follows(change: Change) -> str:
+    target = change.target
+    if target.kind != "Node":
+        named = f"{target.kind} {target.namespace}/{target.name}"
+        return f"# {change.by} {'deletes' if change.delete else 'gives up'} {named} by itself"
+    amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
+    return f"# {target.name} has to become a machine with {amounts}".replace("~1", "/")
 
 
 def _command(change: Change) -> str:

@@ -31,11 +31,12 @@ _TARGET = json_object(
     {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "name": {"type": "string"}},
     optional={"namespace": {"type": "string"}},
 )
+_BY: Mapping[str, Json] = {"by": {"type": "string"}}
 _CHANGE: Json = {
     "oneOf": [
-        json_object({"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}}),
-        json_object({"target": _TARGET, "delete": {"const": True}}),
-        json_object({"target": _TARGET, "create": {"type": "object"}}),
+        json_object({"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}}, optional=_BY),
+        json_object({"target": _TARGET, "delete": {"const": True}}, optional=_BY),
+        json_object({"target": _TARGET, "create": {"type": "object"}}, optional=_BY),
     ]
 }
 

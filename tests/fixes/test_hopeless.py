@@ -13,6 +13,7 @@ APART = [
     *(claim(one, volume=f"pv-{one}") for one in ("a", "b")),
     *(volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")),
 ]
+USERS = [pod(f"user-{one['name']}", on="n", volumes=[one]) for one in DATA]
 SINGLE = [claim("a", modes=["ReadWriteOncePod"], volume="pv-a"), volume("pv-a", holder="a")]
 IN_USE = pod("holder", on="n", priority=9, volumes=DATA[:1])
 
@@ -25,7 +26,7 @@ IN_USE = pod("holder", on="n", priority=9, volumes=DATA[:1])
             [],
             "Kueue lifts the gate kueue.x-k8s.io/admission when the pod's turn has come",
         ),
-        (pod("me", volumes=DATA), APART, f"no node can have both {ZONE}=a and {ZONE}=b"),
+        (pod("me", volumes=DATA), [*APART, *USERS], f"no node can have both {ZONE}=a and {ZONE}=b"),
         (
             pod("me", volumes=DATA[:1]),
             [*SINGLE, IN_USE],

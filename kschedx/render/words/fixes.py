@@ -78,6 +78,8 @@ def step_text(step: s.Step) -> str:
             return f"claim at most {step.size} with {step.claim.key}"
         case s.RecreateClaim():
             return _recreate_claim(step)
+        case s.GiveUpVolume():
+            return f"make claim {step.claim.key} anew, without what is on volume {step.volume}"
         case s.BindClaim():
             return f"bind claim {step.claim.key} to volume {step.volume}"
         case s.CreateVolume():
@@ -88,7 +90,8 @@ def step_text(step: s.Step) -> str:
         case s.AskForFewerDevices():
             return f"ask for {count(step.count, 'device')} with request {step.request} of claim {step.claim.key}"
         case s.WidenDeviceClaim():
-            what = f"selectors of request {step.request}" if step.request else "constraints"
+            of_request = "capacity" if step.capacity else "selectors"
+            what = f"{of_request} of request {step.request}" if step.request else "constraints"
             return f"drop the {what} from claim {step.claim.key}"
         case s.RecreateDeviceClaim():
             return _recreate_device_claim(step)
@@ -102,6 +105,8 @@ def step_text(step: s.Step) -> str:
             return f"remove taint {' and '.join(map(str, step.taints))} from {step.node}"
         case s.LabelNode():
             return f"label {step.node} {', '.join(f'{key}={value}' for key, value in step.labels)}"
+        case s.EnlargeNode():
+            return f"give {step.node} {' and '.join(map(_more, step.amounts))}"
         case s.AddNode():
             return _add_node(step)
         case _:
@@ -179,6 +184,14 @@ def _requirement(one: RequirementMatch) -> str:
 
 def _amount(one: s.ResourceAmount) -> str:
     return f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}"
+
+
+def _more(one: s.NodeAmount) -> str:
+    """`4 cpu instead of 2`, `room for 11 pods instead of 10`."""
+    if one.resource == "pods":
+        return f"room for {count(one.after, 'pod')} instead of {one.before}"
+    before, after = (format_quantity(amount, Unit.of(one.resource)) for amount in (one.before, one.after))
+    return f"{after} {one.resource} instead of {before}"
 
 
 def _create_claim(step: s.CreateClaim) -> str:

@@ -1,0 +1,209 @@
+"""The labels that a node must have for a pod: what the pod, its volumes and its profile ask of one.
+
+Requirements of all of them are met together or not at all; two that no label meets are a contradiction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice, product
+
+from msgspec.structs import replace
+
+from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, claim_name
+from kschedx.api.types import NodeAffinity, Pod
+from kschedx.fixes.situation import Situation
+from kschedx.framework.args import NodeAffinityArgs
+
+NODE_NAME_FIELD = "metadata.name"
+MOST_TERMS = 3
+MOST_COMBINATIONS = 9
+
+
+def requirements_of(situation: Situation, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+    """Every combination of terms of which one would do: all that it asks of one node's labels. Without `devices` claims
+    may get others than those that they have."""
+    of_devices = _device_terms(situation) if devices else (None,)
+    asked = product(_own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
+    selector = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=(value,))
+        for key, value in situation.pod.spec.node_selector.items()
+    )
+    for terms in islice(asked, MOST_COMBINATIONS):
+        yield (*selector, *(one for term in terms if term for one in _requirements(term)))
+
+
+def _own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
+    """Each required term of the node affinity would do."""
+    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return _required(rules) or (None,)
+
+
+def _terms_of_profile(situation: Situation) -> tuple[NodeSelectorTerm | None, ...]:
+    """Each term of the affinity that the profile adds would do."""
+    args = situation.profile.args.get("NodeAffinity")
+    return _required(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
+
+
+def _required(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    return () if required is None else required.node_selector_terms[:MOST_TERMS]
+
+
+def _volume_terms(situation: Situation) -> list[NodeSelectorTerm | None]:
+    """Terms from which the pod's volumes can be reached: one of each volume, all in one."""
+    storage = situation.snapshot.storage
+    of_each: list[tuple[NodeSelectorTerm, ...]] = []
+    for volume in situation.pod.spec.volumes:
+        name = claim_name(situation.pod.metadata.name, volume)
+        claim = storage.claim(situation.pod.metadata.namespace, name) if name else None
+        if claim is None:
+            continue
+        bound = storage.volumes.get(claim.spec.volume_name) or _meant_for(claim, situation)
+        if bound is not None:
+            of_each.append(_terms(bound.required_node_affinity))
+            of_each.append(tuple(_zone_terms(bound.metadata.labels)))
+        else:
+            of_each.append(tuple(_unbound_terms(claim, situation)))
+    joined = islice(product(*(terms for terms in of_each if terms)), MOST_TERMS)
+    return [
+        NodeSelectorTerm(
+            match_expressions=tuple(one for term in terms for one in term.match_expressions),
+            match_fields=tuple(one for term in terms for one in term.match_fields),
+        )
+        for terms in joined
+    ] or [None]
+
+
+def _meant_for(claim: PersistentVolumeClaim, situation: Situation) -> PersistentVolume | None:
+    """The volume that names the claim, which gets no other."""
+    for one in situation.snapshot.storage.volumes.values():
+        reference = one.spec.claim_ref
+        if reference is not None and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name):
+            return one
+    return None
+
+
+def _unbound_terms(claim: PersistentVolumeClaim, situation: Situation) -> Iterator[NodeSelectorTerm]:
+    """Where volumes of the claim's class can be made, or where those are that wait for a claim."""
+    storage = situation.snapshot.storage
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is not None and storage_class.can_provision:
+        for topology in storage_class.allowed_topologies:
+            yield NodeSelectorTerm(
+                match_expressions=tuple(
+                    NodeSelectorRequirement(key=one.key, operator="In", values=one.values)
+                    for one in topology.match_label_expressions
+                )
+            )
+        return
+    free = (one for one in storage.volumes_of_class.get(claim.storage_class, ()) if one.spec.claim_ref is None)
+    terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
+    if terms:
+        yield from terms[: MOST_TERMS - 1]
+        yield NodeSelectorTerm()  # a volume that is yet to be made
+
+
+def _device_terms(situation: Situation) -> tuple[NodeSelectorTerm | None, ...]:
+    """Where the devices are that the pod's claims have already; they may get others."""
+    claims = situation.snapshot.devices.claims
+    for reference in situation.pod.spec.resource_claims:
+        claim = claims.get(f"{situation.pod.metadata.namespace}/{reference.resource_claim_name}")
+        if claim is not None and claim.status.allocation is not None:
+            terms = _terms(claim.status.allocation.node_selector)
+            if terms:
+                return (None, *terms[:MOST_TERMS])
+    return (None,)
+
+
+def _terms(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
+    return () if selector is None else selector.node_selector_terms
+
+
+_ZONES = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+
+
+def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
+    """The zones that a volume's own labels name (VolumeZone)."""
+    found = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
+        for key in _ZONES
+        if key in labels
+    )
+    if found:
+        yield NodeSelectorTerm(match_expressions=found)
+
+
+def _requirements(term: NodeSelectorTerm) -> Iterator[NodeSelectorRequirement]:
+    yield from term.match_expressions
+    for one in term.match_fields:
+        yield replace(one, key=NODE_NAME_FIELD)
+
+
+def labels_for(
+    labels: Mapping[str, str], requirements: tuple[NodeSelectorRequirement, ...]
+) -> tuple[str, dict[str, str]] | None:
+    """A name (empty for any) and labels that satisfy all requirements; None where they contradict each other."""
+    made: dict[str, str] = dict(labels)
+    decided: dict[str, str | None] = {}
+    for one in requirements:
+        value = decided.get(one.key, made.get(one.key))
+        if one.key in decided and not _holds(one, value):
+            return None
+        if not _holds(one, value):
+            value = _value(one)
+        if not _holds(one, value):
+            return None
+        decided[one.key] = value
+    made |= {key: value for key, value in decided.items() if value is not None}
+    made = {key: value for key, value in made.items() if decided.get(key, value) is not None}
+    return made.pop(NODE_NAME_FIELD, ""), made
+
+
+def contradiction(situation: Situation) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+    """Two requirements that no label satisfies, where every combination of terms has such a pair."""
+    found: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
+    for requirements in requirements_of(situation, devices=False):
+        if labels_for({}, requirements) is not None:
+            return None
+        pairs = ((one, two) for number, two in enumerate(requirements) for one in requirements[:number])
+        apart = (pair for pair in pairs if pair[0].key == pair[1].key and labels_for({}, pair) is None)
+        found = found or next(apart, None)
+    return found
+
+
+def _value(one: NodeSelectorRequirement) -> str | None:
+    match one.operator:
+        case "In":
+            return one.values[0] if one.values else None
+        case "Exists":
+            return "true"
+        case "Gt" | "Lt" if one.values and one.values[0].lstrip("-").isdigit():
+            return str(int(one.values[0]) + (1 if one.operator == "Gt" else -1))
+        case _:
+            return None
+
+
+def _holds(one: NodeSelectorRequirement, value: str | None) -> bool:
+    match one.operator:
+        case "In":
+            return value in one.values
+        case "NotIn":
+            return value not in one.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            if value is None or not value.lstrip("-").isdigit() or not one.values[0].lstrip("-").isdigit():
+                return False
+            wanted = int(one.values[0])
+            return int(value) > wanted if one.operator == "Gt" else int(value) < wanted
+        case _:
+            return False

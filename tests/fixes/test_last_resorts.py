@@ -1,0 +1,89 @@
+"""What is told where no other node would do: a larger one, a claim without its data, what is behind a first step."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.fixes.changes import Change
+from tests.builders import Manifest, node, pod
+from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
+from tests.storage_builders import ZONE, in_term, storage_class, using, volume
+from tests.storage_builders import claim as volume_claim
+
+SMALL = {"cpu": "1", "memory": "1Gi", "pods": "1"}
+LARGE = {"cpu": "64", "memory": "64Gi", "pods": "10"}
+H100 = f"device.attributes['{DRIVER}'].model == 'h100'"
+LOW_NUMA = f"device.attributes['{DRIVER}'].numa == 0"
+
+
+def told(*objects: Manifest) -> list[str]:
+    return [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+
+
+def followers(*objects: Manifest) -> list[Change]:
+    (fix, *_) = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    return [change for change in fix.changes if change.by]
+
+
+def test_a_larger_machine_where_the_volume_is() -> None:
+    here = in_term("kubernetes.io/hostname", "a")
+    machine = node("a", labels={"kubernetes.io/hostname": "a"}, allocatable=SMALL)
+    objects = [machine, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=here)]
+    busy = pod("busy", on="a", priority=9)
+    wanted = using("me", "data", containers=[{"name": "main", "resources": {"requests": {"cpu": "2"}}}])
+    assert told(*objects, busy, wanted) == ["give a room for 2 pods instead of 1 and 2 cpu instead of 1"]
+    (change,) = followers(*objects, busy, wanted)
+    assert change.by == "kubelet"
+    assert {one["path"]: one["value"] for one in change.patch} == {
+        "/status/allocatable/cpu": "2",
+        "/status/allocatable/pods": "2",
+    }
+
+
+def test_volumes_that_are_apart() -> None:
+    waits = storage_class(provisioner="csi.example.com")
+    volumes = [volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")]
+    claims = [volume_claim(one, volume=f"pv-{one}") for one in ("a", "b")]
+    objects = [node("n", labels={ZONE: "a"}, allocatable=LARGE), waits, *volumes, *claims, using("me", "a", "b")]
+    assert told(*objects) == ["make claim default/b anew, without what is on volume pv-b"]
+    assert not told(*objects, using("other", "b", on="n")), "nobody takes another pod's data"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "devices"),
+    [
+        ([request(select=[H100])], 1),
+        ([request("one", select=[H100]), request("two", select=[LOW_NUMA], count=3)], 4),
+        # a device that is not among all those of the other request
+        ([request("one", select=[LOW_NUMA]), request("all", select=[H100], allocationMode="All")], 2),
+    ],
+)
+def test_a_node_with_devices_that_nobody_has_yet(wanted: list[Manifest], devices: int) -> None:
+    objects = [node("a", allocatable=LARGE), device_class(), claim("mine", *wanted), claiming("mine")]
+    (title,) = told(*objects)
+    assert title == f"add a node with room for a pod and {devices} device{'s' * (devices > 1)} of {DRIVER}"
+
+
+def test_a_claim_that_the_driver_gives_up() -> None:
+    gpus = resource_slice("a", device("gpu-0"))
+    uses = [{"name": "gpu", "resourceClaimName": "theirs"}]
+    theirs = [pod("holder", on="a", resourceClaims=uses), allocated("theirs", "a", "gpu-0", reserved_for=["holder"])]
+    objects = [node("a", allocatable=LARGE), device_class(), gpus, *theirs, claim("mine"), claiming("mine")]
+    (change,) = followers(*objects)
+    assert (change.by, change.target.name) == ("kube-controller-manager", "theirs")
+    assert [one["path"] for one in change.patch] == ["/status/allocation", "/status/reservedFor"]
+
+
+def test_a_value_that_no_label_can_have() -> None:
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["not a label"]}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    assert told(node("a", allocatable=LARGE), pod("me", affinity=affinity)) == ["drop disk not in (not a label)"]
+
+
+def test_the_nominated_node_is_the_one_that_is_looked_at() -> None:
+    objects = [node(name, allocatable=SMALL) for name in "ab"]
+    large = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
+    wanted = pod("me", spec={"containers": large}, status={"nominatedNodeName": "b"})
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*objects, wanted]), "default/me").fixes
+    assert fixes[0].feasible_nodes == ("b",)
