@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
-    "schemas": {"autoscaler", "doctor"},
+    "schemas": {"autoscaler", "doctor", "framework", "legacy", "releases"},
     "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"asking", "loading", "sources"},
     "cli": CORE

@@ -155,6 +155,7 @@ def document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> dict[str, objec
                 "fits": one.fits,
                 "rejectedBy": list(one.plugins),
                 "findings": [finding.to_dict() for finding in one.findings],
+                **({"undecided": one.undecided} if one.undecided else {}),
             }
             for one in verdicts
         ],

@@ -9,12 +9,15 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
 
-HELP = """Print the JSON Schema of a document, as -o json writes it. Without NAME, list them.
+HELP = """Print the JSON Schema of a document, as -o json writes it, or of a scheduler's configuration, for editors.
+
+Without NAME, list them.
 
 \b
 Examples:
   kschedx schema Explanation                     # of kschedx why -o json
   kschedx why pod/web-0 -o json | check-jsonschema --schemafile <(kschedx schema Explanation) -
+  kschedx schema KubeSchedulerConfiguration > scheduler.schema.json   # yaml-language-server: $schema=...
 """
 SUMMARY = "Print the JSON Schema of a document."
 
@@ -33,5 +36,5 @@ def schema(
         return ExitCode.SCHEDULABLE
     width = max(map(len, schemas.NAMES))
     for kind, command in schemas.NAMES.items():
-        typer.echo(f"{kind:<{width}}  kschedx {command}")
+        typer.echo(f"{kind:<{width}}  {command}")
     return ExitCode.SCHEDULABLE

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from kschedx.api import names
 from kschedx.api.integers import Int64
@@ -16,7 +16,7 @@ from kschedx.api.resources import is_extended_resource
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
 from kschedx.framework.config.decoding import decode
-from kschedx.framework.config.document import ExtenderManagedResource
+from kschedx.framework.config.document import ExtenderManagedResource, ExtenderTLSConfig
 from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
 from kschedx.legacy.predicates.base import Predicate
 from kschedx.legacy.predicates.nodes import CheckNodeLabelPresence, LabelsPresence
@@ -31,6 +31,10 @@ KIND = "Policy"
 VERSION = "v1"
 DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
 NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
+
+TLS_FIELDS = {name[0].upper() + name[1:]: name for name in (one.encode_name for one in fields(ExtenderTLSConfig))}
+TLS_FIELDS["CAFile"], TLS_FIELDS["CAData"] = TLS_FIELDS.pop("CaFile"), TLS_FIELDS.pop("CaData")
+"""How rest.TLSClientConfig, which has no names for JSON, calls its fields, and how later releases do."""
 
 T = TypeVar("T")
 
@@ -177,6 +181,7 @@ def _extender_errors(document: PolicyDocument) -> Iterator[ConfigError]:
         path = f"extenders[{i}]"
         if extender.prioritize_verb and extender.weight <= 0:
             yield refuse(f"{path}.weight", f"expected a positive weight, found {extender.weight}")
+        yield from _tls_errors(extender.tls_config or {}, f"{path}.tlsConfig")
         if extender.bind_verb:
             binders.append(i)
         for j, resource in enumerate(extender.managed_resources):
@@ -188,6 +193,20 @@ def _extender_errors(document: PolicyDocument) -> Iterator[ConfigError]:
             managed.add(resource.name)
     if len(binders) > 1:
         yield refuse(f"extenders[{binders[1]}].bindVerb", f"only one extender can implement bind, found {len(binders)}")
+
+
+def _tls_errors(config: Mapping[str, object], path: str) -> Iterator[ConfigError]:
+    """A field may be written in Go's way or in the later one."""
+    for key, value in config.items():
+        name = TLS_FIELDS.get(key, key)
+        if name not in TLS_FIELDS.values():
+            known = (*TLS_FIELDS, *TLS_FIELDS.values())
+            yield refuse(f"{path}.{key}", f"unknown field {shown(key)}", nearest_or_all(key, known))
+            continue
+        try:
+            decode({name: value}, ExtenderTLSConfig, path)
+        except ConfigError as error:
+            yield refuse(f"{path}.{key}", error.message)
 
 
 # --- predicates and priorities by name

@@ -18,6 +18,8 @@ V1BETA2 = "kubescheduler.config.k8s.io/v1beta2"
 _VERSIONS = ((V1, ""), (V1BETA3, "1.28"), (V1BETA2, "1.27"))
 """apiVersion to the last release that reads it, newest first."""
 
+CONFIG_VERSIONS = tuple(version for version, _ in _VERSIONS)
+
 
 def last_to_read(api_version: object) -> str:
     """The last release that reads a version of the configuration; empty where the newest does, or none is known."""

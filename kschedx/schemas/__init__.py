@@ -1,6 +1,6 @@
-"""The documents of `-o json` as JSON Schemas: what a reader of them may rely on.
+"""JSON Schemas: of the documents of `-o json`, what a reader of them may rely on; of a scheduler's configuration.
 
-A document that is not here is no contract yet.
+Manifests are held against Kubernetes' own description of their fields (`apiserver/strict.py`).
 """
 
 from __future__ import annotations
@@ -61,17 +61,73 @@ def _scale_down() -> Json:
     return SCHEMA
 
 
+def _node() -> Json:
+    from kschedx.schemas.node import SCHEMA
+
+    return SCHEMA
+
+
+def _fleet() -> Json:
+    from kschedx.schemas.fleet import SCHEMA
+
+    return SCHEMA
+
+
+def _story() -> Json:
+    from kschedx.schemas.story import SCHEMA
+
+    return SCHEMA
+
+
+def _profile() -> Json:
+    from kschedx.schemas.profiles import PROFILE
+
+    return PROFILE
+
+
+def _profile_check() -> Json:
+    from kschedx.schemas.profiles import PROFILE_CHECK
+
+    return PROFILE_CHECK
+
+
+def _plugins() -> Json:
+    from kschedx.schemas.profiles import PLUGIN_LIST
+
+    return PLUGIN_LIST
+
+
+def _configuration() -> Json:
+    from kschedx.schemas.configuration import configuration_schema
+
+    return configuration_schema()
+
+
+def _policy() -> Json:
+    from kschedx.schemas.configuration import policy_schema
+
+    return policy_schema()
+
+
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
-    "Explanation": ("why POD -o json", _explanation),
-    "ExplanationList": ("why --all-pending -o json", _explanations),
-    "ProfileDifference": ("diff-profiles -o json", _difference),
-    "Simulation": ("simulate -o json", _simulation),
-    "Fit": ("fit TARGET -o json", _fit),
-    "ScaleDown": ("scale-down -o json", _scale_down),
-    "Diagnosis": ("doctor -o json", _diagnosis),
+    "Explanation": ("kschedx why POD -o json", _explanation),
+    "ExplanationList": ("kschedx why --all-pending -o json", _explanations),
+    "NodeReport": ("kschedx why node/NAME -o json", _node),
+    "ProfileDifference": ("kschedx diff-profiles -o json", _difference),
+    "Simulation": ("kschedx simulate -o json", _simulation),
+    "Fit": ("kschedx fit TARGET -o json", _fit),
+    "ScaleDown": ("kschedx scale-down -o json", _scale_down),
+    "Diagnosis": ("kschedx doctor -o json", _diagnosis),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", _fleet),
+    "Profile": ("kschedx profiles show NAME -o json", _profile),
+    "ProfileCheck": ("kschedx profiles check FILE -o json", _profile_check),
+    "PluginList": ("kschedx plugins -o json", _plugins),
+    "Story": ("pytest --kschedx-update", _story),
+    "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", _configuration),
+    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _policy),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}
-"""The kind of each document, and what prints it."""
+"""The kind of each document, and what prints it, or reads it."""
 
 
 def schema(name: str) -> Json:

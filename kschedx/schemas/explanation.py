@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.schemas.parts import CODES, COUNTS, STRINGS, Json, array, by_name, document, json_object, nullable
+from kschedx.schemas import beside
+from kschedx.schemas.parts import CODES, COUNTS, STATUS, STRINGS, Json, array, by_name, document, json_object, nullable
 
-_FINDING = json_object({"reason": {"type": "string"}}, closed=False)
-_STATUS: Mapping[str, Json] = {
-    "code": {"enum": list(CODES)},
-    "reasons": STRINGS,
-    "findings": {"type": "array", "items": _FINDING},
-}
-_STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **_STATUS}
+_STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **STATUS}
 _VERDICT = json_object({"code": {"enum": list(CODES)}, "plugin": nullable({"type": "string"}), "reasons": STRINGS})
-_NODE = json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(_STATUS))})
+_NODE = json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(STATUS))})
 _UNHEARD = json_object(
     {"where": STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
     optional={
@@ -52,6 +47,14 @@ _REPLICAS: Json = json_object(
     }
 )
 """Of a workload that lacks several: what becomes of each. The explanation is that of the first without a node."""
+
+_FIX: Mapping[str, Json] = {
+    "title": {"type": "string"},
+    "certainty": {"enum": ["verified", "partial"]},
+    "changes": {"type": "array", "items": _CHANGE},
+    "feasibleNodes": STRINGS,
+}
+_APPLY: Mapping[str, Json] = {"apply": {"type": "array", "items": _CHANGE}}
 
 SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -105,7 +108,7 @@ SCHEMA: Json = {
                     {
                         "skipped": STRINGS,
                         "nodes": by_name(
-                            json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(_STATUS))})
+                            json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(STATUS))})
                         ),
                     }
                 )
@@ -146,22 +149,21 @@ SCHEMA: Json = {
             ),
             "fixes": {
                 "type": "array",
-                "items": json_object(
-                    {
-                        "title": {"type": "string"},
-                        "certainty": {"enum": ["verified", "partial"]},
-                        "changes": {"type": "array", "items": _CHANGE},
-                        "feasibleNodes": STRINGS,
-                    },
-                    optional={"apply": {"type": "array", "items": _CHANGE}},
-                ),
+                "items": json_object(_FIX, optional=_APPLY),
             },
             "notes": {
                 "type": "array",
                 "items": json_object({"id": {"type": "string"}, "text": {"type": "string"}}, closed=False),
             },
         },
-        optional={"unheard": {"type": "array", "items": _UNHEARD}, "replicas": _REPLICAS},
+        optional={
+            "unheard": {"type": "array", "items": _UNHEARD},
+            "autoscaler": beside.AUTOSCALER,
+            "holding": beside.HOLDING,
+            "extenders": beside.EXTENDERS,
+            "daemonSet": beside.DAEMON_SET,
+            "replicas": _REPLICAS,
+        },
         closed=False,
     ),
 }
@@ -173,5 +175,6 @@ LIST: Json = document(
         "items": array({"$ref": "#/$defs/Explanation"}),
         "undecided": array(json_object({"pod": {"type": "string"}, "reason": {"type": "string"}})),
     },
+    optional={"shard": beside.SHARD},
 ) | {"$defs": {"Explanation": SCHEMA}}
 """Of `why` for many pods."""

@@ -15,6 +15,19 @@ CODES = ("Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "W
 STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 COUNTS: Json = {"type": "object", "additionalProperties": {"type": "integer"}}
 
+FINDING: Json = {
+    "type": "object",
+    "required": ["reason"],
+    "properties": {"reason": {"type": "string"}},
+    "additionalProperties": True,
+}
+"""A reason as facts; which others it has depends on the reason."""
+STATUS: Mapping[str, Json] = {
+    "code": {"enum": list(CODES)},
+    "reasons": STRINGS,
+    "findings": {"type": "array", "items": FINDING},
+}
+
 
 def json_object(
     required: Mapping[str, Json], *, optional: Mapping[str, Json] | None = None, closed: bool = True

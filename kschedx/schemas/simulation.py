@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kschedx.schemas.beside import GROWTH
 from kschedx.schemas.parts import document
 
 Json = dict[str, object]
@@ -77,7 +78,7 @@ SIMULATION: Json = document(
         "workloads": _list(_WORKLOAD),
         "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
     },
-    optional={"ties": _TEXT},
+    optional={"ties": _TEXT, "autoscaler": GROWTH},
 )
 """Of `kschedx simulate` and `kschedx drain`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import yaml
 
 from kschedx import schemas
+from kschedx.explain.story import Story
+from tests.builders import evaluate, node, pod
 from tests.command import ROOT, kschedx
 
 MARK = "kschedx/v1"
@@ -19,11 +22,10 @@ MARK = "kschedx/v1"
 def documents() -> list[tuple[str, dict[str, Any]]]:
     """Golden documents, alone in a file or below the command that printed them."""
     found = []
-    for folder in ("golden", "diff", "doctor"):
-        for path in sorted((ROOT / "tests" / folder).rglob("*")):
-            document = _document(path) if path.suffix in (".json", ".txt") else None
-            if document is not None and document.get("kind") in schemas.NAMES:
-                found.append((str(path.relative_to(ROOT / "tests")), document))
+    for path in sorted((ROOT / "tests").rglob("*")):
+        document = _document(path) if path.suffix in (".json", ".txt") else None
+        if document is not None:
+            found.append((str(path.relative_to(ROOT / "tests")), document))
     return found
 
 
@@ -50,6 +52,56 @@ def test_it_is_what_its_schema_says(document: dict[str, Any]) -> None:
     schemas.check_document(document)
 
 
+def printed_kinds() -> set[str]:
+    """The kinds of all documents that are written anywhere in the package."""
+    found = set()
+    for path in (ROOT / "kschedx").rglob("*.py"):
+        for written in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(written, ast.Dict):
+                pairs = zip(written.keys, written.values, strict=True)
+                values = {ast.unparse(key): ast.unparse(value).strip("'") for key, value in pairs if key is not None}
+                if values.get("'apiVersion'") in (MARK, "API_VERSION") and "'kind'" in values:
+                    found.add(values["'kind'"])
+    return found
+
+
+def test_every_document_that_is_printed_has_a_schema() -> None:
+    kinds = printed_kinds()
+    assert {"Explanation", "NodeReport", "FleetAnswer"} <= kinds
+    assert kinds - {"KIND"} <= set(schemas.NAMES), "a new kind belongs into schemas, where readers find what to rely on"
+    assert Story.of(evaluate([node("a"), pod("web")], "default/web")).to_dict()["kind"] in schemas.NAMES
+
+
+ZONES = ("-s", "fixtures/zone-full/cluster")
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        (("why", "fixtures/zone-full/pod.yaml", *ZONES), "Explanation"),
+        (("why", "--all-pending", "-s", "fixtures/web-rollout/cluster"), "ExplanationList"),
+        (("why", "node/gke-prod-euw4-general-a6794389-2vkf", *ZONES), "NodeReport"),
+        (("simulate", *ZONES), "Simulation"),
+        (("drain", "gke-prod-euw4-general-a6794389-2vkf", *ZONES), "Simulation"),
+        (("fit", "fixtures/zone-full/pod.yaml", *ZONES), "Fit"),
+        (("diff-profiles", "default", "binpack", "--all", *ZONES), "ProfileDifference"),
+        (("doctor", *ZONES), "Diagnosis"),
+        (("plugins",), "PluginList"),
+        (("profiles", "show", "binpack"), "Profile"),
+        (("profiles", "show", "policy-1.13"), "Profile"),
+        (("profiles", "check", "binpack"), "ProfileCheck"),
+        (("fleet", "-s", "fixtures/tie/cluster.yaml", "why", "--all-pending"), "FleetAnswer"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else value,
+)
+def test_what_a_command_prints_is_what_its_schema_says(command: tuple[str, ...], kind: str) -> None:
+    form = ("-o", "json")
+    ran = kschedx(command[0], *form, *command[1:]) if command[0] == "fleet" else kschedx(*command, *form)
+    document = json.loads(ran.out)
+    assert document["kind"] == kind
+    schemas.check_document(document)
+
+
 @pytest.mark.parametrize("name", schemas.NAMES)
 def test_a_schema_is_one_and_the_command_prints_it(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas.schema(name))
@@ -58,7 +110,7 @@ def test_a_schema_is_one_and_the_command_prints_it(name: str) -> None:
 
 
 def test_the_list_and_a_wrong_name() -> None:
-    assert "Explanation        kschedx why POD -o json" in kschedx("schema").out
+    assert "Explanation                 kschedx why POD -o json" in kschedx("schema").out
     ran = kschedx("schema", "Explenation")
     assert (ran.code, ran.err) == (2, 'error: no document is called "Explenation" (did you mean "Explanation"?)\n')
 

@@ -31,7 +31,7 @@ def decode(value: object, kind: type[T], path: str, faults: Faults | None = None
     What is wrong is left out and added to `faults`; without them it is raised.
     """
     found = faults or Faults()
-    cleaned = _clean(value, inspect.type_info(kind), path, found)
+    cleaned = _clean(value, _info(kind), path, found)
     decoded: T | None = None
     while decoded is None:
         try:
@@ -43,6 +43,16 @@ def decode(value: object, kind: type[T], path: str, faults: Faults | None = None
     if faults is None:
         found.settle()
     return decoded
+
+
+_INFOS: dict[object, inspect.Type] = {}
+"""Of the records that were decoded so far, since a record is described anew at each call."""
+
+
+def _info(kind: object) -> inspect.Type:
+    if kind not in _INFOS:
+        _INFOS[kind] = inspect.type_info(kind)
+    return _INFOS[kind]
 
 
 def missing_field_errors(config: Mapping[str, object], paths: Iterable[str], hint: str) -> Iterator[ConfigError]:

@@ -1,0 +1,174 @@
+"""What an Explanation tells of others than kube-scheduler: autoscaler, extenders, who holds the pod, a DaemonSet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kschedx.schemas.parts import (
+    CODES,
+    COUNTS,
+    INTEGER,
+    STATUS,
+    STRING,
+    STRINGS,
+    Json,
+    array,
+    by_name,
+    json_object,
+    nullable,
+)
+
+_BOOLEAN: Json = {"type": "boolean"}
+
+
+def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+    """A reader has to put up with new keys."""
+    return json_object(required, optional=optional, closed=False)
+
+
+_RANGE = {"from": INTEGER, "to": INTEGER, "max": INTEGER}
+_REASONS: Mapping[str, Json] = {"code": {"enum": list(CODES)}, "reasons": STRINGS}
+
+AUTOSCALER = _object(
+    {
+        "kind": {"const": "cluster-autoscaler"},
+        "outcome": STRING,
+        "result": STRING,
+        "groups": by_name(
+            _object(
+                {"target": INTEGER, "minSize": INTEGER, "maxSize": INTEGER, "fits": _BOOLEAN},
+                {
+                    "skipped": STRINGS,
+                    "detail": STRING,
+                    "template": {"type": "null"},
+                    "rejectedBy": by_name(_object(STATUS)),
+                },
+            )
+        ),
+        "scaleUps": array(_object({"group": STRING, **_RANGE})),
+        "event": STRING,
+        "isTold": _BOOLEAN,
+        "groupsToldBy": STRINGS,
+        "flagsAreKnown": _BOOLEAN,
+        "isMeasured": _BOOLEAN,
+    },
+    {
+        "node": STRING,
+        "isUpcoming": _BOOLEAN,
+        "error": STRING,
+        "alternatives": STRINGS,
+        "isWaiting": _BOOLEAN,
+        "fixes": array(_object({"title": STRING, "group": STRING, "nodes": INTEGER})),
+    },
+)
+
+GROWTH = _object(
+    {
+        "kind": {"const": "cluster-autoscaler"},
+        "loops": INTEGER,
+        "groups": by_name(_object(_RANGE)),
+        "helped": INTEGER,
+        "result": STRING,
+        "byChance": _BOOLEAN,
+    }
+)
+"""What the autoscaler adds in the end, of a Simulation."""
+
+_SAID = array(_object({"type": STRING, "status": STRING}, {"reason": STRING, "message": STRING}))
+_QUOTA = _object(
+    {"resource": STRING, "flavor": STRING, "asked": INTEGER, "nominal": INTEGER, "used": INTEGER},
+    {
+        "borrowingLimit": INTEGER,
+        "cohortNominal": INTEGER,
+        "cohortUsed": INTEGER,
+        "users": array(_object({"workload": STRING, "priority": INTEGER, "amount": INTEGER})),
+    },
+)
+_KUEUE = _object(
+    {"state": STRING, "priority": INTEGER, "waiting": INTEGER, "isGated": _BOOLEAN},
+    {
+        "queue": STRING,
+        "workload": STRING,
+        "clusterQueue": STRING,
+        "cohort": STRING,
+        "said": _SAID,
+        "checks": _SAID,
+        "quotas": array(_QUOTA),
+        "position": INTEGER,
+        "ahead": STRINGS,
+        "fits": array(
+            _object({"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER}, {"feasible": STRINGS, "reasons": STRINGS})
+        ),
+    },
+)
+_OTHER_SCHEDULER = _object(
+    {"name": STRING, "members": INTEGER, "running": INTEGER},
+    {
+        "title": STRING,
+        "group": STRING,
+        "phase": STRING,
+        "said": _SAID,
+        "queue": STRING,
+        "queueState": STRING,
+        "minMember": INTEGER,
+        "lookAt": STRING,
+    },
+)
+_GROUP = _object(
+    {"name": STRING, "minCount": INTEGER, "pods": INTEGER, "placed": INTEGER},
+    {"waiting": array(_object({"pod": STRING, "feasible": INTEGER}, {"reasons": STRINGS}))},
+)
+
+HOLDING = _object(
+    {},
+    {
+        "kueue": _KUEUE,
+        "gates": array(_object({"name": STRING}, {"owner": STRING, "lookAt": STRING})),
+        "scheduler": _OTHER_SCHEDULER,
+        "group": _GROUP,
+    },
+)
+
+DAEMON_SET = _object({"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)})
+
+_FAILED: Mapping[str, Json] = {"error": STRING, "ignored": {"const": True}}
+_VICTIMS = by_name(_object({"pods": STRINGS, "numPDBViolations": INTEGER}))
+
+EXTENDERS = _object(
+    {"interested": array(_BOOLEAN), "called": _BOOLEAN},
+    {
+        "order": array(INTEGER),
+        "passedPlugins": STRINGS,
+        "filter": array(
+            _object(
+                {
+                    "extender": INTEGER,
+                    "in": STRINGS,
+                    "out": STRINGS,
+                    "failed": by_name(STRING),
+                    "failedAndUnresolvable": by_name(STRING),
+                },
+                _FAILED,
+            )
+        ),
+        "statuses": by_name(_object(_REASONS)),
+        "silent": STRINGS,
+        "scores": array(
+            _object(
+                {
+                    "extender": INTEGER,
+                    "raw": array(_object({"host": STRING, "score": INTEGER})),
+                    "weight": INTEGER,
+                    "added": COUNTS,
+                },
+                _FAILED,
+            )
+        ),
+        "preempt": array(_object({"extender": INTEGER, "in": _VICTIMS, "out": nullable(_VICTIMS)}, _FAILED)),
+        "candidates": array(_object({"node": STRING, "victims": STRINGS, "pdbViolations": INTEGER})),
+        "candidatesStatus": _object(_REASONS),
+    },
+)
+
+SHARD = _object({"index": INTEGER, "of": INTEGER})
+"""Which part of an answer that several processes work out."""

@@ -1,0 +1,204 @@
+"""A field that is misspelled, at any depth, is an error with its line and the right name; the schemas refuse it too."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from kschedx.errors import ConfigError, SeveralConfigError
+from kschedx.releases import resolve
+from kschedx.schedulers import scheduler_of
+from kschedx.schemas import schema
+from kschedx.sources.configurations import placed_error, read_configuration
+from tests.command import ROOT
+
+Json = dict[str, Any]
+Steps = tuple[str | int, ...]
+
+EXPRESSION = {"key": "zone", "operator": "In", "values": ["a"]}
+TERM = {"matchExpressions": [EXPRESSION], "matchFields": [{**EXPRESSION, "key": "metadata.name"}]}
+AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]},
+    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": TERM}],
+}
+SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+RESOURCES = [{"name": "cpu", "weight": 1}]
+CONSTRAINT = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "nodeTaintsPolicy": "Honor"}
+TLS = dict.fromkeys(("serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData"), "")
+EXTENDER = {
+    "urlPrefix": "http://a", "filterVerb": "f", "preemptVerb": "p", "prioritizeVerb": "s", "weight": 1, "bindVerb": "b",
+    "tlsConfig": {"insecure": True, **TLS}, "nodeCacheCapable": True, "ignorable": True,
+    "managedResources": [{"name": "a.com/b", "ignoredByScheduler": True}],
+}  # fmt: skip
+ARGS: Json = {
+    "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
+    "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m"},
+    "InterPodAffinity": {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": True},
+    "NodeAffinity": {"addedAffinity": AFFINITY},
+    "NodeResourcesBalancedAllocation": {"resources": RESOURCES},
+    "NodeResourcesFit": {
+        "ignoredResources": ["a.com/b"],
+        "ignoredResourceGroups": ["a.com"],
+        "scoringStrategy": {
+            "type": "RequestedToCapacityRatio",
+            "resources": RESOURCES,
+            "requestedToCapacityRatio": {"shape": SHAPE},
+        },
+    },
+    "PodTopologySpread": {"defaultingType": "List", "defaultConstraints": [CONSTRAINT]},
+    "VolumeBinding": {"bindTimeoutSeconds": 600, "shape": None},
+}
+POINTS = ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit",
+          "preBind", "bind", "postBind", "multiPoint")  # fmt: skip
+
+
+def apart(document: Json) -> Json:
+    """A copy in which nothing stands in two places."""
+    found: Json = json.loads(json.dumps(document))
+    return found
+
+
+def configuration(version: str) -> Json:
+    """Every field that a version has."""
+    plugins: Json = {point: {"enabled": [], "disabled": []} for point in POINTS}
+    plugins["score"] = {"enabled": [{"name": "ImageLocality", "weight": 2}], "disabled": [{"name": "ImageLocality"}]}
+    profile: Json = {"schedulerName": "default-scheduler", "percentageOfNodesToScore": 10, "plugins": plugins}
+    made: Json = {
+        "apiVersion": f"kubescheduler.config.k8s.io/{version}",
+        "kind": "KubeSchedulerConfiguration",
+        "parallelism": 16,
+        "leaderElection": {
+            "leaderElect": False,
+            **dict.fromkeys(("leaseDuration", "renewDeadline", "retryPeriod"), "15s"),
+            **dict.fromkeys(("resourceLock", "resourceName", "resourceNamespace"), "a"),
+        },
+        "clientConnection": {"kubeconfig": "", "acceptContentTypes": "", "contentType": "", "qps": 50.5, "burst": 100},
+        "enableProfiling": True,
+        "enableContentionProfiling": True,
+        "percentageOfNodesToScore": 50,
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": 10,
+        "profiles": [profile],
+        "extenders": [{**EXTENDER, "enableHTTPS": True, "httpTimeout": "5s"}],
+    }
+    profile["pluginConfig"] = [
+        {"name": name, "args": {"apiVersion": made["apiVersion"], "kind": f"{name}Args", **args}}
+        for name, args in ARGS.items()
+        if version == "v1" or name != "DynamicResources"  # in the releases that read older versions it takes none
+    ]
+    if version == "v1beta2":
+        del plugins["multiPoint"]
+    if version != "v1":
+        del profile["percentageOfNodesToScore"]
+    return apart(made)
+
+
+def policy() -> Json:
+    arguments: Json = {
+        "labelsPresence": {"labels": ["rack"], "presence": True},
+        "serviceAffinity": {"labels": ["region"]},
+    }
+    priorities: Json = {
+        "serviceAntiAffinity": {"label": "rack"},
+        "labelPreference": {"label": "rack", "presence": True},
+        "requestedToCapacityRatioArguments": {"shape": SHAPE},
+    }
+    return apart({
+        "apiVersion": "v1",
+        "kind": "Policy",
+        "predicates": [{"name": name, "order": 1, "argument": {name: one}} for name, one in arguments.items()],
+        "priorities": [{"name": name, "weight": 1, "argument": {name: one}} for name, one in priorities.items()],
+        "extenders": [{**EXTENDER, "enableHttps": True, "httpTimeout": 5_000_000}],
+        "hardPodAffinitySymmetricWeight": 10,
+        "alwaysCheckAllPredicates": True,
+    })  # fmt: skip
+
+
+def fields(value: object, steps: Steps = ()) -> Iterator[Steps]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield (*steps, key)
+            yield from fields(item, (*steps, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from fields(item, (*steps, index))
+
+
+def holder(document: Json, steps: Steps) -> Json:
+    at: Any = document
+    for step in steps[:-1]:
+        at = at[step]
+    assert isinstance(at, dict)
+    return at
+
+
+def refusals(document: Json, release: str, path: Path) -> list[ConfigError]:
+    path.write_text(json.dumps(document, indent=1))
+    try:
+        scheduler_of(read_configuration(str(path)), resolve(release, None))
+    except ConfigError as error:
+        placed = placed_error(error, str(path))
+        return list(placed.errors) if isinstance(placed, SeveralConfigError) else [placed]
+    return []
+
+
+NEWEST = [pytest.param(configuration("v1"), "1.36", id="v1"), pytest.param(policy(), "1.13", id="Policy")]
+OLDEST = pytest.param(configuration("v1beta2"), "1.27", id="v1beta2")
+
+
+@pytest.mark.parametrize(("document", "release"), [*NEWEST, OLDEST])
+def test_every_field_may_be_misspelled(document: Json, release: str, tmp_path: Path) -> None:
+    published = jsonschema.Draft202012Validator(schema(document["kind"]))
+    path = tmp_path / "scheduler.json"
+    assert not refusals(document, release, path)
+    published.validate(document)
+    for steps in list(fields(document)):
+        *_, name = steps
+        if not isinstance(name, str) or name in ("apiVersion", "kind") or steps[-2:] == ("argument", name):
+            continue
+        wrong = copy.deepcopy(document)
+        around = holder(wrong, steps)
+        misspelled = f"{name[:-1]}{name[-1] * 2}"
+        around[misspelled] = around.pop(name)
+        told = [one for one in refusals(wrong, release, path) if misspelled in one.place.field]
+        assert [(bool(one.place.line), one.hint) for one in told] == [(True, f'did you mean "{name}"?')], steps
+        assert not published.is_valid(wrong), steps
+
+
+@pytest.mark.parametrize(("document", "release"), NEWEST)
+def test_no_field_takes_a_value_of_another_type(document: Json, release: str, tmp_path: Path) -> None:
+    published = jsonschema.Draft202012Validator(schema(document["kind"]))
+    for steps in list(fields(document)):
+        wrong = copy.deepcopy(document)
+        name = str(steps[-1])
+        if name in ("apiVersion", "kind") or not isinstance(steps[-1], str):
+            continue
+        around = holder(wrong, steps)
+        around[name] = [[True]] if not isinstance(around[name], list) else "a text"
+        assert refusals(wrong, release, tmp_path / "scheduler.json"), steps
+        assert not published.is_valid(wrong), steps
+
+
+def test_a_version_has_no_field_of_another() -> None:
+    published = jsonschema.Draft202012Validator(schema("KubeSchedulerConfiguration"))
+    newest = configuration("v1")
+    assert not published.is_valid({**newest, "healthzBindAddress": ":10251"})
+    assert published.is_valid({**configuration("v1beta2"), "healthzBindAddress": ":10251"})
+    for version in ("v1beta3", "v1beta2"):
+        assert not published.is_valid({**newest, "apiVersion": f"kubescheduler.config.k8s.io/{version}"})
+
+
+WRITTEN = sorted([*(ROOT / "profiles").glob("*.yaml"), *(ROOT / "fixtures").glob("*/scheduler.yaml")])
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=f"{path.parent.name}/{path.name}") for path in WRITTEN])
+def test_what_is_written_here_is_what_the_schemas_say(path: Path) -> None:
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema(document["kind"])).validate(document)
