@@ -37,6 +37,7 @@ Examples:
   kschedx diff-profiles default new.yaml --all                       # every running pod
   kschedx diff-profiles --kube-version 1.33..1.36 --all-pending      # an upgrade
   kschedx diff-profiles default binpack --pod shop/web-0             # one pod, side by side
+  kschedx diff-profiles default binpack --all --add-nodes 3=node-1   # after changes, placed by A
 
 Exit codes: 0 the same, 1 different, 2 usage or input error, 3 kschedx cannot decide about a pod, and no other differs.
 Where pods are compared, the code is about them.
@@ -44,7 +45,17 @@ Where pods are compared, the code is about them.
 SUMMARY = "What another profile, or release, does to pods."
 
 
-@asks(Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS, Part.UNKNOWN, Part.GATES, Part.EXTENDERS, Part.CONNECTION)
+@asks(
+    Part.CLUSTER,
+    Part.NAMESPACE,
+    Part.ORPHANS,
+    Part.UNKNOWN,
+    Part.GATES,
+    Part.EXTENDERS,
+    Part.CONNECTION,
+    Part.CHANGES,
+    Part.DRAINING,
+)
 def diff_profiles(
     arguments: Annotated[
         list[str] | None,
@@ -84,6 +95,7 @@ def diff_profiles(
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.api.label_query import parse_label_query
+    from kschedx.cli.changed import changed
     from kschedx.cli.manifests import Manifests
     from kschedx.cli.target import is_file
     from kschedx.errors import InputError
@@ -109,9 +121,13 @@ def diff_profiles(
     reached = question.read_to_decide() if many or target else None
     before, after = _setups(named, question, reached.snapshot if reached else None)
     found = changes(before, after)
+    if question.what_if and reached is None:
+        hint = "--all, --all-pending, -l or TARGET say which"
+        raise InputError(f"--{question.what_if[0][0].replace('_', '-')} is about pods in a cluster", hint=hint)
     if reached is None:
         write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
+    reached = changed(question, reached, before)
     if target:
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
         return _one(pair, found, pods, output, in_detail=pod is not None)

@@ -47,10 +47,10 @@ def drain(
     together: Annotated[
         bool, typer.Option("--together", help="Nodes do not come back before the next one is drained.")
     ] = False,
-    force: Annotated[
+    is_forced: Annotated[
         bool, typer.Option("--force", help="Delete pods that no controller makes anew.", show_default=False)
     ] = False,
-    delete_emptydir_data: Annotated[
+    loses_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Evict pods with an emptyDir.", show_default=False)
     ] = False,
     output: Annotated[
@@ -76,7 +76,7 @@ def drain(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     named = tuple(name.removeprefix("node/") for name in nodes or snapshot.cluster.names)
     shown = node_names(snapshot, named)
-    options = Options(force=force, delete_emptydir_data=delete_emptydir_data)
+    options = Options(force=is_forced, delete_emptydir_data=loses_data)
     namespace = question.namespace or reached.namespace
     connection.tell_missing(snapshot)
     if each:

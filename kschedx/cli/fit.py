@@ -36,7 +36,7 @@ Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error
 SUMMARY = "How many more of a pod fit."
 
 
-@asks(*DECIDES, Part.CHANGES)
+@asks(*DECIDES, Part.CHANGES, Part.DRAINING)
 def fit(
     target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
     replicas: Annotated[
@@ -53,17 +53,14 @@ def fit(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.changed import changed
     from kschedx.simulate.fit import fit as fitted
-    from kschedx.simulate.simulator import Options
-    from kschedx.simulate.what_if import settled
 
     reached = question.read_to_decide()
     setup = question.setup(reached.snapshot)
     namespace = question.namespace or reached.namespace
-    changed = reached.snapshot
-    if question.changes:
-        changed = settled(changed, setup, question.changes, Options(), namespace)[-1].after
-    snapshot, pod, manifest = _target(question, changed, setup, target, namespace)
+    cluster = changed(question, reached, setup).snapshot
+    snapshot, pod, manifest = _target(question, cluster, setup, target, namespace)
     connection.tell_missing(snapshot)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
     write(_report(found), output)

@@ -13,7 +13,7 @@ from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 
 
 class Part(Enum):
-    """Options that a command has together."""
+    """Options that a command has together, in the order of its help."""
 
     CLUSTER = auto()
     NAMESPACE = auto()
@@ -25,8 +25,11 @@ class Part(Enum):
     ADMISSION = auto()
     AUTOSCALER = auto()
     EXTENDERS = auto()
-    CONNECTION = auto()
     CHANGES = auto()
+    CHANGES_BESIDE_FILES = auto()
+    """Where -f has another meaning."""
+    DRAINING = auto()
+    CONNECTION = auto()
 
 
 _SNAPSHOT = Annotated[
@@ -151,8 +154,9 @@ def _change(*names: str, metavar: str, text: str) -> object:
     return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
 
 
+_APPLIED = "Apply manifests, workloads with all their replicas."
 CHANGES: Mapping[str, object] = {
-    "apply": _change("--filename", "-f", metavar="FILE", text="Apply manifests, workloads with all their replicas."),
+    "apply": _change("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
     "scale": _change("--scale", metavar="KIND/NAME=N", text="Such as deploy/web=10."),
     "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` would, as budgets allow it."),
     "cordon": _change("--cordon", metavar="NODE", text="Nothing new comes there."),
@@ -168,6 +172,15 @@ CHANGES: Mapping[str, object] = {
     "changes": _change("--changes", metavar="FILE", text="A YAML list of these: `- scale: deploy/web=10`."),
 }
 """Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
+_DRAINING = {
+    "force": Annotated[
+        bool | None, typer.Option("--force", help="A drain deletes pods without a controller.", show_default=False)
+    ],
+    "delete_emptydir_data": Annotated[
+        bool | None,
+        typer.Option("--delete-emptydir-data", help="A drain evicts pods with an emptyDir.", show_default=False),
+    ],
+}
 
 OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {"snapshot": _SNAPSHOT},
@@ -189,9 +202,12 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.EXTENDERS: {"extenders": _EXTENDERS},
     Part.CONNECTION: CONNECTION_OPTIONS,
     Part.CHANGES: CHANGES,
+    Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _change("--apply", metavar="FILE", text=_APPLIED)},
+    Part.DRAINING: _DRAINING,
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 
+_WHAT_IF = "What if: changes to try first, in the order given; each can be repeated"
 _TITLES = {
     Part.CLUSTER: "Cluster",
     Part.NAMESPACE: "Cluster",
@@ -204,14 +220,17 @@ _TITLES = {
     Part.AUTOSCALER: "Autoscaler",
     Part.EXTENDERS: "Scheduler",
     Part.CONNECTION: "Connection, as kubectl's",
-    Part.CHANGES: "What if: changes to try first, in the order given; each can be repeated",
+    Part.CHANGES: _WHAT_IF,
+    Part.CHANGES_BESIDE_FILES: _WHAT_IF,
+    Part.DRAINING: _WHAT_IF,
 }
 TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in options}
 """An option's name in Python to the title under which help shows it; a command's own options have none."""
 
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
-DECIDES = tuple(part for part in Part if part is not Part.CHANGES)
+WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
+DECIDES = tuple(part for part in Part if part not in WHAT_IF)
 """What a command takes that says where pods go."""
 
 SHARD = Annotated[

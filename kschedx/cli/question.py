@@ -54,6 +54,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     node_groups: str | None = None
     what_if: Sequence[tuple[str, str]] = ()
     """Changes as typed, in their order: the name of the option, and its value."""
+    force: bool = False
+    """A drain deletes pods that no controller makes anew."""
+    delete_emptydir_data: bool = False
     extenders: str | None = None
 
     @property
@@ -199,7 +202,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
 def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """A command with the options of these groups, called with `question`: what they say."""
-    options = {name: hint for part in parts for name, hint in OPTIONS[part].items()}
+    options = {name: hint for part in Part if part in parts for name, hint in OPTIONS[part].items()}
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)

@@ -39,7 +39,7 @@ Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error,
 SUMMARY = "What happens next: queues, replicas, what-if."
 
 
-@asks(*DECIDES, Part.CHANGES)
+@asks(*DECIDES, Part.CHANGES, Part.DRAINING)
 def simulate(
     output: Annotated[
         Format | None,
@@ -62,13 +62,6 @@ def simulate(
             metavar="all", help="`all`: whether other lots would place other numbers of pods: some are tried."
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="A drain deletes pods without a controller.", show_default=False)
-    ] = False,
-    delete_emptydir_data: Annotated[
-        bool,
-        typer.Option("--delete-emptydir-data", help="A drain evicts pods with an emptyDir.", show_default=False),
-    ] = False,
     autoscale: Annotated[
         bool,
         typer.Option(
@@ -102,7 +95,12 @@ def simulate(
             raise InputError("--autoscale: nothing is known of a cluster-autoscaler here", hint=hint)
         growth = grow(autoscaler)
         snapshot = growth.snapshot
-    options = Options(recreate=not no_recreate, seed=seed, force=force, delete_emptydir_data=delete_emptydir_data)
+    options = Options(
+        recreate=not no_recreate,
+        seed=seed,
+        force=question.force,
+        delete_emptydir_data=question.delete_emptydir_data,
+    )
     namespace = question.namespace or reached.namespace
 
     def run(options: Options) -> Simulation:

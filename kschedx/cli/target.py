@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -118,6 +118,23 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
     if slash and not hint and SHORT_NAMES.get(space.lower()) is None:
         hint = nearest(space.lower(), SHORT_NAMES) or hint
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
+
+
+def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
+    """Pods, `namespace/name`, that are named, or whose workload is; what is not there is none."""
+    from kschedx.simulate.workloads import Owners, Workload
+
+    found: set[str] = set()
+    owners = Owners(snapshot)
+    for target in names:
+        kind, (_, slash, name) = referred_kind(target), target.partition("/")
+        if kind is None:
+            found.add(target if slash else f"{namespace}/{target}")
+        elif kind == "Pod":
+            found.add(f"{namespace}/{name}")
+        else:
+            found |= set(map(snapshot.pods.key, owners.members(snapshot.pods, Workload(kind, namespace, name))))
+    return found
 
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:

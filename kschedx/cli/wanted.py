@@ -66,6 +66,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
             other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
             raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
+        if self.watch and question.what_if:
+            raise InputError("--watch is about the cluster as it is, and does not go with changes")
         if self.interactive and (self.is_many or self.output or self.watch or not sys.stdout.isatty()):
             others = {"many pods": self.is_many, f"-o {self.output}": self.output, "--watch": self.watch}
             other = next((name for name, given in others.items() if given), "a standard output that is no terminal")

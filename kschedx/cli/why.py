@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import DECIDES, SHARD
+from kschedx.cli.options import DECIDES, SHARD, Part
 from kschedx.cli.output import Format, option
 from kschedx.cli.question import Question, asks
 
@@ -27,6 +27,8 @@ cannot. A manifest that is new lacks all, and what lacks none gets one more. Sev
 or -l are told by what keeps them out, the largest group first. Pods are placed one after the other, as the queue would
 take them; with --alone, each is looked at as if it came next.
 
+Options of "What if" change the cluster first; what they evict, and others that they make, has been placed then.
+
 With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
 
 \b
@@ -36,13 +38,14 @@ Examples:
   helm template shop ./chart | kschedx why -     # everything that a chart makes
   kschedx why --all-pending                      # every pod that waits, by reason
   kschedx why pod/web-0 -s cluster.json.gz       # in a cluster that was saved
+  kschedx why deploy/web --scale deploy/web=20 --drain node-7    # after changes
 
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
 """
 SUMMARY = "Why a pod is put on a node, or nowhere."
 
 
-@asks(*DECIDES)
+@asks(*DECIDES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
 def why(
     target: Annotated[
         list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.targets)
@@ -117,13 +120,17 @@ def why(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.changed import changed
     from kschedx.cli.manifests import Manifests
-    from kschedx.cli.target import find_target, named_node
+    from kschedx.cli.target import asked_about, find_target, named_node
     from kschedx.cli.wanted import Wanted
     from kschedx.cli.why_node import why_node
     from kschedx.cli.why_one import Clusters, why_one
     from kschedx.cli.why_several import why_pods_of_cluster, why_several
     from kschedx.errors import InputError
+    from kschedx.explain.notes.question import AfterChanges
 
     names, files = Wanted.targets(target or [], filename or [])
     wanted = Wanted(
@@ -146,11 +153,22 @@ def why(
     wanted.check(question)
     manifests = Manifests.read(files) if files else None
     reached = question.read_to_decide()
+    namespace = question.namespace or reached.namespace
+    if question.changes:
+        reached = changed(
+            question,
+            reached,
+            question.setup(reached.snapshot),
+            lambda snapshot: snapshot.pods.rows if wanted.is_many else asked_about(snapshot, names, namespace),
+        )
     snapshot = reached.snapshot
     if manifests is not None:
         manifests.placed(question.namespace, reached.namespace)
         snapshot = manifests.applied(snapshot)
     setup = question.setup(snapshot)
+    if question.changes:
+        note = AfterChanges(changes=tuple(map(str, question.changes)))
+        setup = replace(setup, notes=(*setup.notes, note))
     if wanted.is_many:
         return why_pods_of_cluster(question, wanted, reached, setup)
     if len(names) == 1 and (node_name := named_node(names[0])):

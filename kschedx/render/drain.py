@@ -16,7 +16,7 @@ MOST_NODES = 25
 def drain_lines(drained: Drained, width: int, most: int | None = None) -> list[Text]:
     """The verdict, then who stops it, who stays behind, and where the others went."""
     mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
-    lines = paragraph(f"{drained.node}: {_verdict(drained)}", width, first=mark, style=style)
+    lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
     if drained.is_refused:
         for fate, told in (
             (Fate.NEEDS_FORCE, "no controller makes it anew, so kubectl wants --force"),
@@ -53,11 +53,11 @@ def each_lines(drained: Sequence[Drained], width: int, *, wide: bool) -> list[Te
     lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained today", width, style=BOLD)
     shown = bad if wide else bad[:MOST_NODES]
     for one in shown:
-        lines += paragraph(f"{one.node}: {_verdict(one)}{_first_cause(one)}", width, first="✗ ")
+        lines += paragraph(f"{one.node}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
     if len(bad) > len(shown):
         lines.append(line((f"  {count(len(bad) - len(shown), 'more node')} that cannot: -o wide shows all", DIM)))
     for one in good if wide else ():
-        lines += paragraph(f"{one.node}: {_verdict(one)}", width, first="✓ ")
+        lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
     if good and not wide:
         lines += paragraph(listed((one.node for one in good), 12), width, first="✓ ")
     return lines
@@ -73,7 +73,7 @@ def _first_cause(drained: Drained) -> str:
     return f": {drained.pending[0].pod}" if drained.pending else ""
 
 
-def _verdict(drained: Drained) -> str:
+def verdict(drained: Drained) -> str:
     evicted = drained.of(Fate.EVICTED)
     deleted = drained.of(Fate.DELETED)
     blocked, pending = drained.of(Fate.BUDGET), drained.pending

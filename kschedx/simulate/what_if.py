@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -14,6 +15,9 @@ from kschedx.simulate.changes import Change, Read, Verb, changes
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import Options, Simulator
 from kschedx.snapshot.snapshot import Snapshot
+
+Asked: TypeAlias = Callable[[Snapshot], Iterable[str]]
+"""The pods of a cluster, `namespace/name`, that a question is about."""
 
 
 class World(Struct, frozen=True, kw_only=True):
@@ -28,10 +32,16 @@ class World(Struct, frozen=True, kw_only=True):
 
 
 def changed_world(
-    snapshot: Snapshot, setup: Setup, wanted: Iterable[Change], options: Options, namespace: str
+    snapshot: Snapshot,
+    setup: Setup,
+    wanted: Iterable[Change],
+    options: Options,
+    namespace: str,
+    *,
+    asked: Asked | None = None,
 ) -> World:
-    """The cluster with all changes, in their order. Before a drain, what the changes made is scheduled; after it, what
-    it evicts.
+    """The cluster with all changes, in their order. Before a drain, what the changes made is scheduled, but for what is
+    `asked` about; after it, what it evicts.
 
     Raises `InputError` for the first change that cannot be made.
     """
@@ -44,7 +54,7 @@ def changed_world(
             continue
         nodes = [workbench.node(change).name for change in some]
         stage = Simulator(workbench.snapshot, setup, options, workbench.changed.new)
-        stage.place(workbench.changed.new)
+        stage.place(_others(workbench.snapshot, workbench.changed.new, asked))
         stage.drain(dict.fromkeys(nodes), comes_back=False)
         stages.append(stage)
         workbench.snapshot = stage.after
@@ -59,16 +69,28 @@ def changed_world(
     )
 
 
+def _others(snapshot: Snapshot, pods: Iterable[str], asked: Asked | None) -> list[str]:
+    its = {*asked(snapshot)} if asked is not None else set()
+    return [key for key in pods if key not in its]
+
+
 def settled(
-    snapshot: Snapshot, setup: Setup, wanted: Sequence[Change], options: Options, namespace: str
+    snapshot: Snapshot,
+    setup: Setup,
+    wanted: Sequence[Change],
+    options: Options,
+    namespace: str,
+    *,
+    asked: Asked | None = None,
 ) -> tuple[Simulator, ...]:
-    """The cluster after changes, with what they made and evicted scheduled; the last of these stages ends there.
+    """The cluster after changes, with what they made and evicted scheduled, but for what is `asked` about; the last of
+    these stages ends there.
 
     Raises `InputError` for the first change that cannot be made.
     """
-    world = changed_world(snapshot, setup, wanted, options, namespace)
+    world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked)
     last = Simulator(world.snapshot, setup, options, world.new)
-    last.place(world.new)
+    last.place(_others(world.snapshot, world.new, asked))
     return *world.stages, last
 
 

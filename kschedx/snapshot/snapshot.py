@@ -64,9 +64,10 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     @cached_property
     def orphans(self) -> tuple[int, ...]:
         """Rows of unfinished pods that name a node which the snapshot does not hold."""
-        named = self.pods.node_names.where(bool)
+        there = self.cluster.index
+        lost = self.pods.node_names.where(lambda name: bool(name) and name not in there)
         unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-        return tuple(int(row) for row in np.flatnonzero(named & unfinished & (self.pods.node < 0)))
+        return tuple(int(row) for row in np.flatnonzero(lost & unfinished & (self.pods.node < 0)))
 
     @cached_property
     def with_finished_pods(self) -> Snapshot:

@@ -117,6 +117,18 @@ class Tried(NoteFacts, frozen=True, kw_only=True):
         return {"changes": list(self.changes), "before": self.before.value}
 
 
+class AfterChanges(NoteFacts, frozen=True, kw_only=True):
+    """The cluster after changes that somebody wants to try."""
+
+    id: ClassVar[str] = "after-changes"
+    changes: tuple[str, ...]
+    """As they were typed: `scale deploy/web=10`."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"changes": list(self.changes)}
+
+
 QuestionNote: TypeAlias = (
-    ForeignWorkload | ManifestLeftOut | OldVersion | AppliedTogether | UnlikelyAmount | DryRun | Tried
+    ForeignWorkload | ManifestLeftOut | OldVersion | AppliedTogether | UnlikelyAmount | DryRun | Tried | AfterChanges
 )

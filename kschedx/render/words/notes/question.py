@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from kschedx.explain.notes.question import (
+    AfterChanges,
     AppliedTogether,
     DryRun,
     FieldDifference,
@@ -41,6 +42,8 @@ def text(note: QuestionNote) -> str:
             return "the API server's dry run made the same pod as kschedx"
         case DryRun(differences=differences):
             return f"the API server's dry run made another pod than kschedx: {'; '.join(map(_told, differences))}"
+        case AfterChanges():
+            return f"after {'; '.join(note.changes)}"
         case Tried():
             return f"tried with {', '.join(note.changes)}; without it: {note.before.value}"
         case _:

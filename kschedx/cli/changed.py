@@ -1,0 +1,37 @@
+"""The cluster after the changes of a command line, for commands whose question comes after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+import typer
+from msgspec.structs import replace
+
+from kschedx.cli.connection import Reached
+from kschedx.cli.question import Question
+
+if TYPE_CHECKING:
+    from kschedx.explain.setup import Setup
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+def changed(
+    question: Question, reached: Reached, setup: Setup, asked: Callable[[Snapshot], Collection[str]] | None = None
+) -> Reached:
+    """The cluster after the changes, with everything placed that they made or evicted, but for the pods that are asked
+    about, `namespace/name`. A drain that is not done is told on stderr. Raises `InputError`."""
+    if not question.changes:
+        return reached
+    from kschedx.render.drain import verdict
+    from kschedx.render.safe import visible
+    from kschedx.simulate.simulator import Options
+    from kschedx.simulate.what_if import settled
+
+    options = Options(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
+    namespace = question.namespace or reached.namespace
+    stages = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked)
+    for drained in (drained for stage in stages for drained in stage.drained):
+        if not drained.is_done:
+            typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
+    return replace(reached, snapshot=stages[-1].after)

@@ -1,0 +1,101 @@
+"""The options that change a cluster first: the same on every command that asks about it, in the order typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest
+from tests.command import Ran, kschedx
+from tests.simulate.clusters import budget, deployment, nodes, shop
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return written(tmp_path, shop())
+
+
+def written(folder: Path, objects: list[Manifest]) -> Path:
+    path = folder / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    return path
+
+
+def asked(cluster: Path, *arguments: str) -> Ran:
+    return kschedx(*arguments, "-n", "shop", "-s", cluster)
+
+
+EVERY = {
+    "why": ("why", "deploy/web"),
+    "fit": ("fit", "deploy/web"),
+    "simulate": ("simulate",),
+    "drain": ("drain", "node-2"),
+    "diff-profiles": ("diff-profiles", "default", "binpack", "--all-pending"),
+}
+
+
+@pytest.mark.parametrize("command", EVERY.values(), ids=EVERY)
+def test_every_command_takes_them_and_names_the_one_that_is_wrong(command: tuple[str, ...], cluster: Path) -> None:
+    fine = asked(cluster, *command, "--cordon", "node-1", "--add-nodes", "1=node-2", "--scale", "deploy/batch=9")
+    assert (fine.code in (0, 1), fine.err) == (True, "")
+    wrong = asked(cluster, *command, "--cordon", "node-1", "--drain", "node-9")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err == 'error: drain node-9: no node "node-9" in the snapshot (did you mean "node-5"?)\n'
+
+
+def test_they_are_made_in_the_order_typed(cluster: Path) -> None:
+    cordoned = asked(cluster, "simulate", "--uncordon", "node-1", "--cordon", "node-1", "-o", "json")
+    open_again = asked(cluster, "simulate", "--cordon", "node-1", "--uncordon", "node-1", "-o", "json")
+    assert json.loads(cordoned.out)["changes"] == ["uncordon node-1", "cordon node-1"]
+    places = [set(json.loads(ran.out)["placed"].values()) for ran in (cordoned, open_again)]
+    assert "node-1" not in places[0]
+    mixed = asked(cluster, "simulate", "--scale", "deploy/web=8", "--drain", "node-1", "--scale", "deploy/web=9")
+    assert "after scale deploy/web=8; drain node-1; scale deploy/web=9" in mixed.out
+
+
+def test_why_asks_about_replicas_that_a_change_makes(cluster: Path) -> None:
+    ran = asked(cluster, "why", "deploy/batch", "--scale", "deploy/batch=30")
+    assert ran.out.splitlines()[0] == "✗ shop/deploy/batch: 6 of the 23 replicas that it lacks can be placed, 17 cannot"
+    assert "note      after scale deploy/batch=30" in ran.out
+
+
+def test_what_a_change_evicts_has_its_place_before_the_question(tmp_path: Path) -> None:
+    """The pods of node-1 fill node-2, where the one that is asked about would go otherwise."""
+    objects = [*nodes(("4", "4")), *deployment("batch", "2", ["node-1", "node-1"]), *deployment("web", "3", [None])]
+    path = written(tmp_path, objects)
+    assert asked(path, "why", "pod/web-0").code == 0
+    ran = asked(path, "why", "pod/web-0", "--remove-node", "node-1")
+    assert ran.code == 1
+    assert "shop/batch-0" in ran.out
+    assert asked(path, "fit", "pod/web-0", "--drain", "node-1").code == 1
+
+
+def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
+    objects = [*nodes(("4", "4")), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
+    ran = asked(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
+    assert ran.code == 0
+    assert ran.err == "note: drain node-1: stops at 2 pods that a disruption budget holds\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("why", "pod/web-5", "--watch", "--cordon", "node-1"), "--watch is about the cluster as it is"),
+        (("diff-profiles", "default", "binpack", "--cordon", "node-1"), "--cordon is about pods in a cluster"),
+        (("simulate", "--apply", "nowhere.yaml"), "nowhere.yaml: no such file"),
+        (("simulate", "--changes", "nowhere.yaml"), "nowhere.yaml"),
+        (("simulate", "--scale", "job/web=1"), 'no Job "web" in namespace "shop"'),
+        (("simulate", "--scale", "pod/web-0=1"), '"Pod" does not scale'),
+        (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'there is no "contaners"'),
+    ],
+)
+def test_bad_input_is_a_line(arguments: tuple[str, ...], told: str, cluster: Path) -> None:
+    ran = asked(cluster, *arguments)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert told in ran.err
+
+
+def test_a_pod_that_is_asked_about_has_not_lost_its_node(cluster: Path) -> None:
+    assert "nodes that are not there" not in asked(cluster, "why", "pod/web-0").out
