@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.api import devices, kueue, other_schedulers, scheduler_plugins, storage, types
+from kschedx.api import cluster_api, devices, kueue, other_schedulers, scheduler_plugins, storage, types
 from kschedx.errors import InputError, Place, nearest
 
 
@@ -85,6 +85,17 @@ _SPREADING = ("PodTopologySpread",)
 _CLAIMED = ("DynamicResources",)
 
 _OF_KUEUE = ("v1beta2", "v1beta1", "v1")
+
+
+def _scalable(name: str, group: str, versions: tuple[str, ...], record: type[Struct]) -> Kind:
+    """Makes machines that cluster-autoscaler adds and removes."""
+    return Kind(
+        name=name, plural=f"{name.lower()}s", group=group, versions=versions, is_optional=True, record=record,
+        addon="Cluster API", leaves="what a new node of a group without nodes looks like",
+    )  # fmt: skip
+
+
+_OF_CLUSTER_API = ("v1beta2", "v1beta1")
 
 _ROWS = (
     Kind(
@@ -257,6 +268,10 @@ _ROWS = (
         name="PodGroup", plural="podgroups", group="scheduling.run.ai", versions=("v2alpha2",), is_optional=True,
         record=other_schedulers.KaiPodGroup, addon="KAI", leaves="how KAI's group of a pod stands",
     ),
+    _scalable("MachineDeployment", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachineDeployment),
+    _scalable("MachineSet", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachineSet),
+    _scalable("MachinePool", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachinePool),
+    _scalable("MachineSet", cluster_api.OPENSHIFT_GROUP, ("v1beta1",), cluster_api.OpenShiftMachineSet),
 )  # fmt: skip
 
 _OTHERS: Mapping[str, frozenset[str]] = {

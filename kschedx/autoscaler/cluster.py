@@ -16,6 +16,7 @@ from kschedx.autoscaler.command_line import of_deployments
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.groups_file import GroupsFile
 from kschedx.autoscaler.loop import Answer, Choice, Loop, PodAnswer, Result, Setup
+from kschedx.autoscaler.machines import machine_templates
 from kschedx.autoscaler.membership import Membership, membership
 from kschedx.autoscaler.pods import UNSCHEDULABLE, Outcome
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
@@ -161,7 +162,7 @@ class Autoscaler:
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
                 group_of=lambda node: groups.get(node.name),
                 status=status or self.status,
-                cloud=cloud_templates(self._options.file.templates),
+                cloud=cloud_templates({**machine_templates(snapshot), **self._options.file.templates}),
                 flags=flags or self.flags,
                 behaviour=autoscaler_behaviour(self.release.version),
                 now=nanoseconds(taken),

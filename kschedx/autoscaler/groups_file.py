@@ -35,6 +35,10 @@ class GroupsFile(Struct, frozen=True, kw_only=True):
     templates: Mapping[str, object] = {}
     """Group to `{"Node": manifest, "Pods": [manifest]}`."""
 
+    def with_other(self, other: GroupsFile) -> GroupsFile:
+        """Both; of a group or node that both name, the other's."""
+        return GroupsFile(nodes={**self.nodes, **other.nodes}, templates={**self.templates, **other.templates})
+
 
 def read_groups(document: object, source: str) -> GroupsFile:
     """Raises `InputError`."""

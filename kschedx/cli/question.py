@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 
 RECORD = "record="
+
+
+_SNAPSHOTZ = re.compile(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|TemplateNodes)"')
+"""How what the autoscaler prints at /snapshotz begins."""
 
 
 class Question(Struct, frozen=True, kw_only=True, dict=True):
@@ -83,7 +88,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def autoscaling(self) -> Options | None:
         """What is said about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
-        if not (self.autoscaler_flag or self.node_group_label) and self.node_groups is None:
+        told = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
+        if not (self.autoscaler_flag or self.node_group_label or told):
             return None
         from kschedx.autoscaler.cluster import Options
         from kschedx.autoscaler.command_line import typed
@@ -94,9 +100,21 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         flags = typed(self.autoscaler_flag)
         check_known(list(flags))
         file = GroupsFile()
-        if self.node_groups is not None:
-            file = read_groups(one_document(self.node_groups), self.node_groups)
+        for path in told:
+            file = file.with_other(read_groups(one_document(path), path))
         return Options(group_label=self.node_group_label, flags=flags, file=file)
+
+    @cached_property
+    def _told_by_autoscaler(self) -> tuple[str, ...]:
+        """What is given with --snapshot and is no cluster, but the output of the autoscaler's /snapshotz."""
+        from kschedx.cli.one_document import begins_with
+
+        return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
+
+    @cached_property
+    def _cluster_paths(self) -> Sequence[str]:
+        told = self._told_by_autoscaler
+        return [path for path in self.snapshot if path not in told] if told else self.snapshot
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -155,7 +173,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """
         from kschedx.cli import connection
 
-        return connection.read_cluster(self.snapshot, self.where, namespace=namespace, keep=keep, whole=whole)
+        return connection.read_cluster(self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole)
 
     def read_to_decide(self) -> Reached:
         """As `read`, with nodes to put pods on; wrong options are told before anything is read.
@@ -166,7 +184,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         _ = self.gates, self.configuration, self.changes, self.ask
         return connection.read_cluster_to_decide(
-            self.snapshot, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=self.calls
+            self._cluster_paths, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=self.calls
         )
 
     def setup(self, snapshot: Snapshot) -> Setup:

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from kschedx.api import autoscaler_command, devices, optional_admission, scheduler_plugins, storage, types
+from kschedx.api import autoscaler_command, cluster_api, devices, optional_admission, scheduler_plugins, storage, types
 from kschedx.api.annotations import NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
@@ -34,6 +34,7 @@ ANNOTATIONS = frozenset({
     storage.SELECTED_NODE,
     storage.MIGRATED_PLUGINS,
     *storage.DEFAULT_CLASS,
+    *cluster_api.ANNOTATIONS,
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,

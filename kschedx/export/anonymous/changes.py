@@ -137,6 +137,22 @@ def label_pairs(written: str, names: Names) -> str:
     )
 
 
+def taint_list(written: str, names: Names) -> str:
+    """`key=value:effect,key:effect`"""
+
+    def one(text: str) -> str:
+        named, colon, effect = text.partition(":")
+        key, equals, value = named.partition("=")
+        known = label_key(key, names)
+        told = f"{known}={names.value(key, value)}" if equals else known
+        return f"{told}:{effect}" if colon and effect in _EFFECTS else told
+
+    return ",".join(map(one, written.split(",")))
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
 def encoded(change: Change) -> Change:
     """For JSON in a string; what is none is left out."""
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, inspect
 
+from kschedx.api import cluster_api as capi
 from kschedx.api import devices, optional_admission, scheduler_plugins, selectors, storage, types
+from kschedx.api.annotations import NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
@@ -36,6 +38,7 @@ _ip = changes.text(lambda text, names: names.ip(text))
 _message = changes.text(lambda text, names: names.message(text))
 _image = changes.name(changes.ANY_LENGTH)
 _number = changes.text(lambda text, _: text if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else "")
+_quantity = changes.text(lambda text, _: text if re.fullmatch(r"[0-9.]{1,19}[a-zA-Z]{0,2}", text) else "")
 _dns_label = changes.name(changes.DNS_LABEL)
 
 _TOPOLOGY = frozenset({
@@ -183,6 +186,12 @@ ANNOTATIONS: Mapping[str, Change] = {
     optional_admission.NODE_SELECTOR: changes.text(changes.label_pairs),
     optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
     optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
+    **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
+    capi.GPU_TYPE: changes.text(changes.resource),
+    capi.LABELS: changes.text(changes.label_pairs),
+    capi.TAINTS: changes.text(changes.taint_list),
+    NODE_POOL_ID: changes.name(),
+    SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
 """The annotations that are read; no other is kept."""
