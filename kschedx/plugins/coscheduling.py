@@ -7,13 +7,12 @@ Permit. It decides here as it does about a group that it sees for the first time
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
-from kschedx.api.integers import Int32
 from kschedx.api.scheduler_plugins import POD_GROUP_LABEL, Gang
 from kschedx.api.types import Pod
 from kschedx.findings import GangResourcesShort, GangTooSmall, ResourceGap
 from kschedx.framework.args import args_of_another_project
+from kschedx.framework.args_of_others import CoschedulingArgs
 from kschedx.framework.interface import (
     Handle,
     PermitPlugin,
@@ -32,10 +31,6 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow
 
 PODS = "pods"
-
-
-class CoschedulingArgs(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_group_reject_percentage: Int32 = 10
 
 
 class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlugin):

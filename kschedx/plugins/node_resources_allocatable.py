@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
 from kschedx.api.integers import Int64
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
 from kschedx.framework.args import ResourceSpec, args_of_another_project
+from kschedx.framework.args_of_others import NodeResourcesAllocatableArgs
 from kschedx.framework.interface import Handle, ScorePlugin
 from kschedx.framework.outcome import MAX_NODE_SCORE
 from kschedx.framework.state import CycleState
@@ -20,11 +20,6 @@ LEAST, MOST = "Least", "Most"
 MEBI: Int64 = 1 << 20
 BY_DEFAULT = (ResourceSpec(name="cpu", weight=MEBI), ResourceSpec(name="memory", weight=1))
 """A thousandth of a cpu is worth as much as 1Mi."""
-
-
-class NodeResourcesAllocatableArgs(Struct, frozen=True, kw_only=True):
-    mode: str = LEAST
-    resources: tuple[ResourceSpec, ...] = ()
 
 
 class NodeResourcesAllocatable(ScorePlugin):

@@ -202,3 +202,18 @@ WRITTEN = sorted([*(ROOT / "profiles").glob("*.yaml"), *(ROOT / "fixtures").glob
 def test_what_is_written_here_is_what_the_schemas_say(path: Path) -> None:
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema(document["kind"])).validate(document)
+
+
+def test_a_plugin_of_another_project_may_have_more_fields_than_are_known(tmp_path: Path) -> None:
+    def told(args: Json) -> list[str]:
+        queue = {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]}
+        profile = {"plugins": {"queueSort": queue}, "pluginConfig": [{"name": "Coscheduling", "args": args}]}
+        head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+        found = refusals({**head, "profiles": [profile]}, "1.36", tmp_path / "scheduler.json")
+        return [str(one).partition("args.")[2] for one in found]
+
+    assert told({"kind": "CoschedulingArgs", "permitWaitingTimeSeconds": 5, "somethingNew": 1}) == []
+    assert told({"permitWaitingTimeSecond": 5, "podGroupRejectPercentage": "many"}) == [
+        'permitWaitingTimeSecond: unknown field "permitWaitingTimeSecond" (did you mean "permitWaitingTimeSeconds"?)',
+        'podGroupRejectPercentage: expected a whole number, found "many"',
+    ]

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import inspect
 
-from kschedx.errors import ConfigError, join_fields
+from kschedx.errors import ConfigError, join_fields, nearest
 from kschedx.framework.config.refusals import Faults, nearest_or_all, refuse, shown
 from kschedx.framework.duration import Duration
 
@@ -25,13 +25,16 @@ _WORDS = {
 }
 
 
-def decode(value: object, kind: type[T], path: str, faults: Faults | None = None) -> T:
+def decode(
+    value: object, kind: type[T], path: str, faults: Faults | None = None, *, may_have_others: bool = False
+) -> T:
     """`value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults; `path` is its place, for errors.
 
-    What is wrong is left out and added to `faults`; without them it is raised.
+    What is wrong is left out and added to `faults`; without them it is raised. With `may_have_others` only a field that
+    is near to one of the kind's is taken for a misspelled one.
     """
     found = faults or Faults()
-    cleaned = _clean(value, _info(kind), path, found)
+    cleaned = _clean(value, _info(kind), path, found, may_have_others)
     decoded: T | None = None
     while decoded is None:
         try:
@@ -81,23 +84,26 @@ def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[s
                 yield from _written(item, rest, f"{place}[{i}]")
 
 
-def _clean(value: object, kind: inspect.Type, path: str, faults: Faults) -> object:
+def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, may_have_others: bool) -> object:
     """`value` without nulls, which Go takes for absent fields, and without unknown fields, which are faults."""
     match kind:
         case inspect.UnionType(types=types):
-            return _clean(value, next(t for t in types if not isinstance(t, inspect.NoneType)), path, faults)
+            some = next(t for t in types if not isinstance(t, inspect.NoneType))
+            return _clean(value, some, path, faults, may_have_others)
         case inspect.StructType(fields=fields) if isinstance(value, Mapping):
             known = {f.encode_name: f.type for f in fields}
             kept: dict[object, object] = {}
             for key, item in value.items():
                 if key not in known:
                     place = join_fields(path, _step(key))
+                    if may_have_others and not nearest(str(key), known):
+                        continue
                     faults.add(refuse(place, f"unknown field {shown(key)}", nearest_or_all(str(key), known)))
                 elif item is not None:
-                    kept[key] = _clean(item, known[key], join_fields(path, key), faults)
+                    kept[key] = _clean(item, known[key], join_fields(path, key), faults, may_have_others)
             return kept
         case inspect.VarTupleType(item_type=item_type) if isinstance(value, Sequence) and not isinstance(value, str):
-            return [_clean(item, item_type, f"{path}[{i}]", faults) for i, item in enumerate(value)]
+            return [_clean(item, item_type, f"{path}[{i}]", faults, may_have_others) for i, item in enumerate(value)]
         case inspect.IntType() if isinstance(value, float) and value.is_integer():
             return int(value)  # YAML's 5.0 reaches kube-scheduler as JSON's 5
         case _:

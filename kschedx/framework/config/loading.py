@@ -6,7 +6,7 @@ pkg/scheduler/scheduler.go. As in kube-scheduler, all errors are reported at onc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import ConfigError
 from kschedx.framework.args import ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
+from kschedx.framework.args_of_others import ARGS_OF_OTHERS
 from kschedx.framework.config.arguments import argument_errors, decode_args
 from kschedx.framework.config.decoding import decode, missing_field_errors
 from kschedx.framework.config.document import (
@@ -35,7 +36,7 @@ from kschedx.framework.config.validation import (
     scheduler_name_errors,
     scheduling_errors,
 )
-from kschedx.framework.registry import lacking, misnamed, points_of_others
+from kschedx.framework.registry import lacking, misnamed, points_of_others, third_party
 from kschedx.releases import V1, VERSIONS, Release
 from kschedx.releases.configuration import last_to_read
 
@@ -57,6 +58,8 @@ def load_profiles(
     faults.extend(_errors(document, drafts, release))
     faults.next_step()
     implements = plugin_points(document, release, others)
+    for draft in drafts:
+        _check_args_of_others(draft, implements.keys() - release.plugin_points.keys(), faults)
     expansions = [
         expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed, lacking, faults)
         for draft in drafts
@@ -162,6 +165,15 @@ def _draft(
         args_paths=args_paths,
         enabled=enabled,
     )
+
+
+def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> None:
+    """Fields of the plugins of another project that kschedx has; it follows one version, and others may have more."""
+    for plugin in others & ARGS_OF_OTHERS.keys() - third_party().keys():
+        args = draft.args.get(plugin)
+        if isinstance(args, Mapping):
+            own = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
+            decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, may_have_others=True)
 
 
 def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[ConfigError]:
