@@ -19,7 +19,7 @@ from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.explain.story import Rejection, Story
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.moving import AsIfNew, Run, is_a_kind, kinds_of
+from kschedx.framework.moving import AsIfNew, Profiles, Run, is_a_kind, kinds_of
 from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.rows import ClusterRow
@@ -46,6 +46,7 @@ class Pair:
         self.snapshot = snapshot
         self.before = before
         self.after = after
+        self._profiles: dict[str, Profiles] = {}
 
     def prepare(self) -> None:
         """Work out what all pods share, before processes are forked."""
@@ -116,16 +117,10 @@ class Pair:
         if not part.are_alike:
             yield from ((row, self._difference_or_why_not(row)) for row in part.rows)
             return
-        assert self._runs is not None, "pods are only put together in runs"
-        pods, cluster = self.snapshot.pods, self._runs[0].cluster
-        name = pods.specs[part.rows[0]].scheduler_name
-        frameworks = [
-            framework
-            for setup, run in zip((self.before, self.after), self._runs, strict=True)
-            if (profile := setup.profile_compared(name)) and (framework := run.scheduler.framework(profile))
-        ]
+        pods = self.snapshot.pods
+        profiles = self._profiles_for(pods.specs[part.rows[0]].scheduler_name)
         told: tuple[Rejection, ...] = ()
-        for rows, outlooks in AsIfNew(cluster, frameworks, part.rows):
+        for rows, outlooks in AsIfNew(profiles, part.rows):
             if outlooks is None:
                 yield from ((row, self._difference_or_why_not(row)) for row in rows)
                 continue
@@ -134,11 +129,25 @@ class Pair:
                 told = tuple(Rejection.of(one) for one in said)
             before, after = (
                 Story.of_outlook(pods.key(rows[0]), outlook, framework, told)
-                for outlook, framework in zip(outlooks, frameworks, strict=True)
+                for outlook, framework in zip(outlooks, profiles.frameworks, strict=True)
             )
             found = compare(before, after)
             for row in rows:
                 yield row, None if found is None else replace(found, pod=pods.key(row))
+
+    def _profiles_for(self, scheduler_name: str) -> Profiles:
+        """The profiles of both sides for pods of a `spec.schedulerName`, on one cluster."""
+        found = self._profiles.get(scheduler_name)
+        if found is None:
+            assert self._runs is not None, "pods are only put together in runs"
+            frameworks = [
+                framework
+                for setup, run in zip((self.before, self.after), self._runs, strict=True)
+                if (profile := setup.profile_compared(scheduler_name))
+                and (framework := run.scheduler.framework(profile))
+            ]
+            found = self._profiles[scheduler_name] = Profiles(self._runs[0].cluster, frameworks)
+        return found
 
     def _difference_or_why_not(self, row: int) -> Difference | UndecidableError | None:
         try:

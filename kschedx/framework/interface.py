@@ -109,6 +109,10 @@ class Plugin(ABC):
         self.args = args
         self.handle = handle
 
+    def args_about(self, pod: Pod) -> object:
+        """Of the plugin's arguments what decides about `pod`: where that is equal, so is all that the plugin says."""
+        return self.args
+
     def touches(self, pod: Pod) -> Touch:
         """What a move in the cluster can change for `pod`, so that the rest need not be evaluated anew.
 

@@ -76,6 +76,8 @@ def _standard_deviation(fractions: FloatArray, counts: BoolArray) -> FloatArray:
     Sums run from left to right, and two fractions have a formula of their own, so that every bit is kube-scheduler's.
     """
     width = counts.sum(axis=1)
+    if counts.shape[1] == 2:
+        return np.where(width == 2, np.abs((fractions[:, 0] - fractions[:, 1]) / 2), 0.0)
     total = _sum(fractions)
     mean = total / np.maximum(width, 1)
     squares = np.where(counts, (fractions - mean[:, None]) * (fractions - mean[:, None]), 0.0)

@@ -116,17 +116,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             short = tuple(_insufficient(check, nodes, row) for check in checks if check.short[row])
             return pods + short if crowded[row] else short
 
-        failed = np.column_stack([crowded, *(check.short for check in checks)])
-        if not failed.any():
+        failed = np.stack([crowded, *(check.short for check in checks)]).T
+        some = failed.any(axis=1)
+        if not some.any():
             return Verdicts.success(len(nodes))
         never = np.zeros(len(nodes), dtype=np.bool_)
         if self._behaviour.oversized_requests_are_unresolvable:
-            never = np.any([never, *(check.never_fits for check in checks)], axis=0)
+            for check in checks:
+                never |= check.never_fits
         reasons = (REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
         return Verdicts(
-            codes=np.select(
-                [never, failed.any(axis=1)], [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.UNSCHEDULABLE], Code.SUCCESS
-            ).astype(np.int64),
+            codes=np.where(never, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, np.where(some, Code.UNSCHEDULABLE, 0)),
             reasons=_reasons(failed, reasons),
             explain=explain,
         )
@@ -221,9 +221,12 @@ def _reasons(failed: BoolArray, reasons: tuple[str, ...]) -> Column[tuple[str, .
     """(node,) the reasons of the (node, reason) checks that failed, once for each combination that occurs."""
     codes = np.zeros(len(failed), dtype=np.int64)
     for column in failed.T:
-        # a binary number, made dense at each digit so that any number of checks fits
-        codes = np.unique(2 * codes + column, return_inverse=True)[1]
-    examples = np.unique(codes, return_index=True)[1]
+        if column.any():
+            # a binary number, made dense at each digit so that any number of checks fits
+            codes = 2 * codes + column
+            codes = (np.cumsum(np.bincount(codes) > 0) - 1)[codes]
+    examples = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
+    examples[codes] = np.arange(len(codes))
     return Column(codes, [tuple(reasons[i] for i in np.flatnonzero(failed[row])) for row in examples])
 
 

@@ -80,8 +80,8 @@ class Allocation(Struct, frozen=True, kw_only=True):
         """`request[i]` is what the pod asks of `resources[i]`. `with_defaults` counts what pods that ask for no cpu or
         memory are assumed to need. `devices` count where nodes offer none of a resource themselves."""
         nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
-        shape = (len(nodes), len(resources))
-        allocatable, allocated = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        # a resource's numbers lie together, which makes sums over the few resources of many nodes fast
+        allocatable, allocated = np.zeros((2, len(resources), len(nodes)), dtype=np.int64).transpose(0, 2, 1)
         for i, resource in enumerate(resources):
             if not request[i] and is_scalar_resource(resource.name):
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -144,7 +145,9 @@ class ClusterNodes:
         """(node,) the value of a label, None where a node lacks it."""
         column = self._labels.get(key)
         if column is None:
-            column = self._labels[key] = Column.of(node.metadata.labels.get(key) for node in self.nodes)
+            # None is the first value, be there a node without the label or not: it is looked for often
+            found = Column.of(chain((None,), (node.metadata.labels.get(key) for node in self.nodes)))
+            column = self._labels[key] = Column(found.codes[1:], found.values)
         return column
 
 
@@ -302,8 +305,9 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(
             self,
             rows=ClusterRows(self.rows[rows]),
-            requested=self.requested[rows],
-            nonzero_requested=self.nonzero_requested[rows],
+            # as by indexing, in a third of the time
+            requested=self.requested.take(rows, axis=0),
+            nonzero_requested=self.nonzero_requested.take(rows, axis=0),
             pod_count=self.pod_count[rows],
         )
 

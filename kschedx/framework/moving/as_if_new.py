@@ -24,6 +24,7 @@ from kschedx.framework.moving.one_less import (
     Rejected,
     Rejections,
     ScoreColumn,
+    Scored,
     Verdict,
 )
 from kschedx.framework.runtime import Framework
@@ -50,15 +51,45 @@ class Outlook(Struct, frozen=True, kw_only=True):
     """-1 where the pod does not fit."""
 
 
+class Profiles:
+    """Several profiles on one cluster that moves."""
+
+    def __init__(self, cluster: MovingCluster, frameworks: Sequence[Framework]) -> None:
+        """The frameworks are on the snapshot of `cluster`."""
+        self.cluster = cluster
+        self.frameworks = frameworks
+        self._plugins = [(framework, _looking(framework)) for framework in frameworks]
+        self._same_as: dict[Plugin, list[Plugin]] = {}
+        """The plugins of other profiles that are the same but for their arguments."""
+        every = [(framework, plugin) for framework, plugins in self._plugins for plugin in plugins]
+        for number, (framework, plugin) in enumerate(every):
+            others = (its for other, its in every[:number] if _is_same(other, its, framework, plugin))
+            self._same_as[plugin] = list(others)
+
+    def asked(self, pod: Pod) -> list[dict[str, Asked]]:
+        """For each profile its plugins that look at nodes, by name; those that are configured alike are one."""
+        known: dict[Plugin, Asked] = {}
+        sides = []
+        for framework, plugins in self._plugins:
+            state = CycleState()
+            for plugin in plugins:
+                about = plugin.args_about(pod)
+                alike = (other for other in self._same_as[plugin] if other.args_about(pod) == about)
+                other = next(alike, None)
+                known[plugin] = Asked(framework, plugin, pod, state) if other is None else known[other]
+            sides.append({plugin.name: known[plugin] for plugin in plugins})
+        return sides
+
+
 class AsIfNew:
     """The pods of one kind under several profiles."""
 
-    def __init__(self, cluster: MovingCluster, frameworks: Sequence[Framework], rows: Sequence[int]) -> None:
-        """`rows` are pods of one kind that run, neither terminating nor nominated. The frameworks are on the snapshot
-        of `cluster`, which is moved and put back."""
-        self._cluster = cluster
+    def __init__(self, profiles: Profiles, rows: Sequence[int]) -> None:
+        """`rows` are pods of one kind that run, neither terminating nor nominated. The cluster of the profiles is moved
+        and put back."""
+        self._cluster = cluster = profiles.cluster
         self._rows = rows
-        self._frameworks = frameworks
+        self._profiles = profiles
         at: dict[int, list[int]] = {}
         for row in rows:
             at.setdefault(int(cluster.pods.node[row]), []).append(row)
@@ -92,16 +123,14 @@ class AsIfNew:
         cluster.remove(self._at[0][1][0], waits=True)
         pod = cluster.pods[self._at[0][1][0]]
         cluster.revert(mark)
-        asked: list[Asked] = []
+        asked = self._profiles.asked(pod)
         verdicts: dict[Asked, FilterColumn] = {}
         raw: dict[Asked, RawScores] = {}
         rejections = Rejections()
         used: list[tuple[list[FilterColumn], list[RawScores]]] = []
-        for framework in self._frameworks:
+        for framework, its in zip(self._profiles.frameworks, asked, strict=True):
             _check_enters(framework, pod)
-            state = CycleState()
             nodes = framework.nodes
-            its = {plugin.name: _asked(framework, plugin, pod, state, asked) for plugin in _looking(framework)}
             filtering = [its[plugin.name] for plugin in framework.plugins("filter", FilterPlugin)]
             scoring = [its[plugin.name] for plugin in framework.plugins("score", ScorePlugin)]
             for one in its.values():
@@ -118,9 +147,10 @@ class AsIfNew:
             cluster.remove(rows[0], waits=True)
         spots = TableRows(np.array([node for node, _ in self._at], dtype=np.int64))
         try:
+            parts = {framework: framework.nodes.take(spots) for framework in self._profiles.frameworks}
             columns: list[FilterColumn | RawScores] = [*verdicts.values(), *raw.values()]
             for column in columns:
-                column.evaluate_own(pod, column.asked.framework.nodes.take(spots))
+                column.evaluate_own(pod, parts[column.asked.framework])
         finally:
             cluster.revert(mark)
         return [*self._put_together(used, rejections, pod)], pod
@@ -131,7 +161,7 @@ class AsIfNew:
         """Profiles whose Filter plugins say the same share what follows from that."""
         filters: list[Filters] = []
         scores: dict[tuple[RawScores, Filters], ScoreColumn] = {}
-        for framework, (verdicts, raw) in zip(self._frameworks, used, strict=True):
+        for framework, (verdicts, raw) in zip(self._profiles.frameworks, used, strict=True):
             nodes = framework.nodes
             passed = next((known for known in filters if known.say(verdicts)), None)
             if passed is None:
@@ -153,36 +183,29 @@ class _Side:
         self.parts = parts
         self.rejections = rejections
         self.moves = filters.moves or any(column.asked.moves for column, _ in parts)
-        self._weighted = [column.base * weight for column, weight in parts]
         self._totals: IntArray = np.zeros_like(filters.base)
-        for numbers in self._weighted:
-            self._totals += numbers
+        for column, weight in parts:
+            self._totals += column.weighted(weight)
         self._totals[filters.base != FITS] = -1
 
-    def outlook(self, verdict: Verdict, scored: dict[ScoreColumn, int | IntArray | None]) -> Outlook:
+    def outlook(self, verdict: Verdict, scored: dict[ScoreColumn, Scored | None]) -> Outlook:
         """`scored` has what every column says."""
         node = verdict.node
         scores: dict[str, IntArray] = {}
         weights: dict[str, int] = {}
         is_whole = verdict.is_whole or self.moves
         total = 0
-        for (column, weight), base in zip(self.parts, self._weighted, strict=True):
+        for column, weight in self.parts:
             found = scored[column]
             if found is None:
                 continue
             name = column.asked.plugin.name
             weights[name] = weight
-            if isinstance(found, int):
-                total += found * weight
-                if base[node] == found * weight:
-                    scores[name] = base
-                    continue
-                base = base.copy()
-                base[node] = found * weight
-                scores[name] = base
+            scores[name] = found.weighted(weight)
+            if isinstance(found.found, int):
+                total += found.found * weight
             else:
                 is_whole = True
-                scores[name] = found * weight
         if is_whole:
             totals = np.zeros_like(verdict.first)
             for numbers in scores.values():
@@ -203,13 +226,13 @@ class _Side:
 def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlook, ...]:
     anew: dict[FilterColumn, IntArray] = {}
     verdicts: dict[Filters, Verdict] = {}
-    scored: dict[ScoreColumn, int | IntArray | None] = {}
+    scored: dict[ScoreColumn, Scored | None] = {}
     for side in sides:
         if side.filters not in verdicts:
             verdicts[side.filters] = side.filters.without(spot, node, pod, anew)
+            if not (verdicts[side.filters].first == FITS).any():
+                raise RareError
         verdict = verdicts[side.filters]
-        if not (verdict.first == FITS).any():
-            raise RareError
         for column, _ in side.parts:
             if column not in scored:
                 scored[column] = column.without(verdict, pod)
@@ -239,19 +262,9 @@ def _looking(framework: Framework) -> list[Plugin]:
     return list(dict.fromkeys(plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)))
 
 
-def _asked(framework: Framework, plugin: Plugin, pod: Pod, state: CycleState, known: list[Asked]) -> Asked:
-    """The plugin at work, or one that is configured alike."""
-    for one in known:
-        if _is_alike(one.framework, one.plugin, framework, plugin):
-            return one
-    known.append(Asked(framework, plugin, pod, state))
-    return known[-1]
-
-
-def _is_alike(one: Framework, plugin: Plugin, other: Framework, its: Plugin) -> bool:
+def _is_same(one: Framework, plugin: Plugin, other: Framework, its: Plugin) -> bool:
     return (
         type(plugin) is type(its)
-        and plugin.args == its.args
         and (one.release.version, one.release.gates) == (other.release.version, other.release.gates)
         and all((plugin.name in one.profile.points[at]) is (its.name in other.profile.points[at]) for at in _POINTS)
     )

@@ -8,6 +8,7 @@ is (spot,), what becomes of the spot's row without a pod of it. Where a plugin l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -186,10 +187,18 @@ class Filters:
         self.base = _first((column.base for column in columns), len(nodes))
         self._nodes = nodes
         self._own = _first((column.own for column in columns), own_count)
+        self._rejecting = [column for column in columns if column.asked.moves or column.base.any() or column.own.any()]
+        """Those that reject a pod of the kind anywhere, as far as that is known."""
 
     @property
     def moves(self) -> bool:
         return any(column.asked.moves for column in self.columns)
+
+    @cached_property
+    def fitting(self) -> NodeTable:
+        """The nodes that a pod fits on beside all of its kind."""
+        rows = rows_where(self.base == FITS)
+        return self._nodes if len(rows) == len(self._nodes) else self._nodes.take(rows)
 
     def say(self, columns: Sequence[FilterColumn]) -> bool:
         """Whether these columns come to the same for every pod of the kind."""
@@ -201,7 +210,7 @@ class Filters:
         is_whole = False
         if pod is not None and self.moves:
             columns = []
-            for column in self.columns:
+            for column in self._rejecting:
                 if column.asked.moves:
                     if column not in anew:
                         anew[column] = column.without(pod, self._nodes)
@@ -211,7 +220,7 @@ class Filters:
             first = _first(columns, len(first))
             own = [
                 column.own[spot] if column.asked.touch is Touch.NODE else numbers[node]
-                for column, numbers in zip(self.columns, columns, strict=True)
+                for column, numbers in zip(self._rejecting, columns, strict=True)
             ]
             first[node] = next((number for number in own if number), 0) - 1
             changed = np.flatnonzero((first == FITS) != (self.base == FITS))
@@ -267,12 +276,19 @@ class ScoreColumn:
         self._nodes = nodes
         self._normalizes = type(raw.plugin).normalize_score is not ScorePlugin.normalize_score
         self._lowest = self._highest = 0
+        self._weighted: dict[int, IntArray] = {}
         self._value_of: dict[int, int] = {}
-        rows = rows_where(filters.base == FITS)
-        if not (raw.is_skipped or raw.asked.moves) and len(rows):
-            scores = raw.base[rows]
-            self.base[rows] = self._normalized(pod, nodes if len(rows) == len(nodes) else nodes.take(rows), scores)
+        fitting = filters.fitting
+        if not (raw.is_skipped or raw.asked.moves) and len(fitting):
+            scores = raw.base[fitting.rows]
+            self.base[fitting.rows] = self._normalized(pod, fitting, scores)
             self._lowest, self._highest = int(scores.min()), int(scores.max())
+
+    def weighted(self, weight: int) -> IntArray:
+        """`base` times a weight."""
+        if weight not in self._weighted:
+            self._weighted[weight] = self.base * weight
+        return self._weighted[weight]
 
     def _normalized(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
         scores = self._plugin.normalize_score(self.asked.state, pod, nodes, raw)
@@ -280,9 +296,13 @@ class ScoreColumn:
             raise RareError
         return scores
 
-    def without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
-        """The score of the pod's own node, where all others are those of `base`; else the whole column. None where the
-        plugin does not score."""
+    def without(self, verdict: Verdict, pod: Pod) -> Scored | None:
+        """What becomes of the column; None where the plugin does not score."""
+        found = self._without(verdict, pod)
+        return None if found is None else Scored(self, verdict.node, found)
+
+    def _without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
+        """The score of the pod's own node, where all others are those of `base`; else the whole column."""
         if self.asked.moves:
             scores = self._raw.without(pod, verdict.feasible)
             return None if scores is None else self._spread(verdict, pod, scores)
@@ -317,6 +337,31 @@ class ScoreColumn:
         column = np.zeros(len(self.base), dtype=np.int64)
         column[verdict.feasible.rows] = self._normalized(pod, verdict.feasible, raw)
         return column
+
+
+class Scored:
+    """A score column of one pod."""
+
+    def __init__(self, column: ScoreColumn, node: int, found: int | IntArray) -> None:
+        """`found` is the score of the pod's own node where only that differs from the column's base; else all."""
+        self.column = column
+        self.found = found
+        self._node = node
+        self._weighted: dict[int, IntArray] = {}
+
+    def weighted(self, weight: int) -> IntArray:
+        """Times a weight; the same object as often as it is asked for, or as it is that of other pods."""
+        made = self._weighted.get(weight)
+        if made is None:
+            if isinstance(self.found, int):
+                made = self.column.weighted(weight)
+                if made[self._node] != self.found * weight:
+                    made = made.copy()
+                    made[self._node] = self.found * weight
+            else:
+                made = self.found * weight
+            self._weighted[weight] = made
+        return made
 
 
 def _first(columns: Iterable[IntArray], count: int) -> IntArray:

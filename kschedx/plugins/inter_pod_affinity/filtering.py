@@ -45,9 +45,9 @@ class FilterState(Struct, frozen=True, kw_only=True):
         affinity, anti_affinity = terms.required_affinity, terms.required_anti_affinity
         namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
         repelling = {
-            group: matching
-            for group, its in existing.about(pod.metadata.namespace)
-            if (matching := tuple(one for one in its.required_anti_affinity if one.matches(pod, namespace_labels)))
+            group: its.required_anti_affinity
+            for group, its in existing.about_pod(pod, namespace_labels)
+            if its.required_anti_affinity
         }
         return cls(
             affinity_terms=affinity,

@@ -44,26 +44,33 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
+        self._read: tuple[tuple[object, ...], PodTerms] | None = None
 
     @cached_property
     def _existing(self) -> ExistingTerms:
         return ExistingTerms.of(self.handle.snapshot.pods)
 
+    def _terms_of(self, pod: Pod) -> PodTerms:
+        """The pod's own terms, kept for others like it. Raises `InputError`."""
+        asked = (pod.spec.affinity, pod.metadata.namespace, self.handle.snapshot.namespaces)
+        if self._read is None or any(one is not other for one, other in zip(asked, self._read[0], strict=True)):
+            self._read = (asked, PodTerms.of_incoming(pod, asked[2]))
+        return self._read[1]
+
     def touches(self, pod: Pod) -> Touch:
         namespaces = self.handle.snapshot.namespaces
         try:
-            own = PodTerms.of_incoming(pod, namespaces)
+            own = self._terms_of(pod)
         except InputError:
             return Touch.CLUSTER
         labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
-        about = (term for _, its in self._existing.about(pod.metadata.namespace) for term in its.every)
-        concerned = bool(own.every) or any(term.matches(pod, labels) for term in about)
+        concerned = bool(own.every) or bool(self._existing.about_pod(pod, labels))
         return Touch.CLUSTER if concerned else Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         namespaces = self.handle.snapshot.namespaces
         try:
-            terms = PodTerms.of_incoming(pod, namespaces)
+            terms = self._terms_of(pod)
         except InputError as wrong:
             text = f"parsing pod: {wrong}"
             code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -96,7 +103,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return SKIP
         namespaces = self.handle.snapshot.namespaces
         try:
-            terms = PodTerms.of_incoming(pod, namespaces)
+            terms = self._terms_of(pod)
         except InputError as wrong:
             return error(f"failed to parse pod: {wrong}", self.name)
         scores = raw_scores(pod, terms, self._existing, namespaces, nodes, self._args.hard_pod_affinity_weight)

@@ -44,20 +44,19 @@ def raw_scores(
     namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
     own = tuple(_signed(terms))
     stated: list[tuple[str, int, int]] = []
-    for group, its in existing.about(pod.metadata.namespace):
+    for group, its in existing.about_pod(pod, namespace_labels):
         required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
         for term, weight in (*((one, hard_pod_affinity_weight) for one in required), *_signed(its)):
-            if term.matches(pod, namespace_labels):
-                stated.append((term.topology_key, group, weight))
+            stated.append((term.topology_key, group, weight))
 
-    met = weighted_matches((term, 1) for term, _ in own), weighted_groups((key, group, 1) for key, group, _ in stated)
-    if not any(DomainSums.of(nodes, meetings).everywhere.any() for meetings in met):
-        return None
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for weights in (weighted_matches(own), weighted_groups(stated)):
         for sums in DomainSums.of(nodes, weights).sums.values():
             scores += sums
-    return scores
+    if scores.any():
+        return scores
+    met = weighted_matches((term, 1) for term, _ in own), weighted_groups((key, group, 1) for key, group, _ in stated)
+    return scores if any(DomainSums.of(nodes, meetings).everywhere.any() for meetings in met) else None
 
 
 def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:

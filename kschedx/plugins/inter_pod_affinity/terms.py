@@ -110,6 +110,19 @@ class PodTerms(Struct, frozen=True, kw_only=True):
             *self.preferred_anti_affinity,
         )
 
+    def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> PodTerms:
+        """Those of them that match a pod."""
+
+        def matching(terms: tuple[AffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
+            return tuple(term for term in terms if term.matches(pod, namespace_labels))
+
+        return PodTerms(
+            required_affinity=matching(self.required_affinity),
+            required_anti_affinity=matching(self.required_anti_affinity),
+            preferred_affinity=matching(self.preferred_affinity),
+            preferred_anti_affinity=matching(self.preferred_anti_affinity),
+        )
+
     @classmethod
     def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
         """Terms of the pod to be scheduled. Raises InputError with upstream's text for a selector that is wrong."""
@@ -210,6 +223,9 @@ class ExistingTerms:
             if (source := affinities.values[pair // width]) is not None
         ]
         self._compiled: dict[int, PodTerms] = {}
+        self._asked: tuple[str, Labels, Mapping[str, str]] | None = None
+        self._answered: tuple[tuple[int, PodTerms], ...] = ()
+        """What `about_pod` said last: one pod is asked about several times, and then others like it."""
         self._naming: dict[str, list[int]] = {}
         self._selecting: list[int] = []
         for number, (source, namespace) in enumerate(self._sources):
@@ -228,6 +244,15 @@ class ExistingTerms:
         """The groups with a term that can be about pods of a namespace: it names it, or it selects namespaces."""
         for group in sorted({*self._naming.get(namespace, ()), *self._selecting}):
             yield group, self[group]
+
+    def about_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> tuple[tuple[int, PodTerms], ...]:
+        """The same groups with their terms that match a pod, those without any left out."""
+        key = (pod.metadata.namespace, pod.metadata.labels, namespace_labels)
+        if key != self._asked:
+            self._asked = key
+            found = ((group, its.about(pod, namespace_labels)) for group, its in self.about(pod.metadata.namespace))
+            self._answered = tuple((group, its) for group, its in found if its.every)
+        return self._answered
 
     def per_group(self, numbers: Mapping[int, int]) -> IntArray:
         """(group + 1,) a number given for some groups, else 0; the last is for the pods of no group, whose is -1."""

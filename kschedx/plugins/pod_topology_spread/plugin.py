@@ -41,6 +41,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             args = PodTopologySpreadArgs(defaulting_type=SYSTEM_DEFAULTING)
         self._rules = ConstraintRules(args, handle)
 
+    def args_about(self, pod: Pod) -> object:
+        return None if pod.spec.topology_spread_constraints else self.args
+
     def touches(self, pod: Pod) -> Touch:
         try:
             spreads = self._rules.of(pod, DO_NOT_SCHEDULE) or self._rules.of(pod, SCHEDULE_ANYWAY)
