@@ -116,10 +116,15 @@ def test_nodes_that_offer_least_or_most(
 
 
 @pytest.mark.parametrize(
-    "args", [{"mode": "Middle"}, {"resources": [{"name": "cpu", "weight": 0}]}, {"resources": "cpu"}]
+    ("args", "told"),
+    [
+        ({"mode": "Middle"}, "NodeResourcesAllocatable: mode"),
+        ({"resources": [{"name": "cpu", "weight": 0}]}, "NodeResourcesAllocatable: the weight of cpu"),
+        ({"resources": "cpu"}, "args.resources: expected a list"),
+    ],
 )
-def test_arguments_that_make_no_sense_are_refused(args: Mapping[str, object]) -> None:
-    with pytest.raises(ConfigError, match="NodeResourcesAllocatable"):
+def test_arguments_that_make_no_sense_are_refused(args: Mapping[str, object], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
         evaluate([node("a"), pod("web")], "default/web", naming("NodeResourcesAllocatable", args=args))
 
 
