@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kschedx.api.kinds import KINDS
 from kschedx.api.timestamps import nanoseconds
+from kschedx.doctor.autoscaler import autoscaler_findings
 from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import (
     Certainty,
@@ -115,7 +116,8 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
     sure = [found for found in mixture if found.certainty is not Certainty.POSSIBLE]
     unsure = [found for found in mixture if found.certainty is Certainty.POSSIBLE]
     cut = tuple(_cut(contents))
-    found = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *_secrets(contents))
+    told = (*autoscaler_findings(contents), *_secrets(contents))
+    found = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *told)
     return Diagnosis(
         inventory=_inventory(contents, ", ".join(paths) or contents.header.source),
         findings=found,

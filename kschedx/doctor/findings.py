@@ -300,7 +300,21 @@ class TakenTwice(_Finding, frozen=True, kw_only=True, tag="taken-twice"):
     second_source: str
 
 
+class NoAutoscalerStatus(_Finding, frozen=True, kw_only=True, tag="no-autoscaler-status"):
+    """cluster-autoscaler runs, and what it says of itself is not there."""
+
+    pod: str
+    config_map: str
+
+
 # --- what to know
+
+
+class AutoscalerFlags(_Finding, frozen=True, kw_only=True, tag="autoscaler-flags"):
+    """cluster-autoscaler's status is there, and no Deployment that tells its flags."""
+
+    counts: ClassVar[bool] = False
+    config_map: str
 
 
 class Secrets(_Finding, frozen=True, kw_only=True, tag="secrets"):
@@ -332,5 +346,7 @@ Finding: TypeAlias = (
     | PodsAfterNodes
     | YoungNodes
     | TakenTwice
+    | NoAutoscalerStatus
+    | AutoscalerFlags
     | Secrets
 )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.doctor.findings import (
+    AutoscalerFlags,
     Certainty,
     Clouds,
     Copies,
@@ -19,6 +20,7 @@ from kschedx.doctor.findings import (
     Lacking,
     MissingKind,
     NamespacesOnly,
+    NoAutoscalerStatus,
     NodesOfTwoTimes,
     NoStatus,
     Orphans,
@@ -207,6 +209,15 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             return f"{found.kind}: {missing_kind(found)}", ()
         case PerhapsNone():
             return f"none there, or none saved: {', '.join(found.kinds)}", ()
+        case NoAutoscalerStatus():
+            namespace, _, name = found.config_map.partition("/")
+            told = f"kubectl get configmap {name} -n {namespace} -o yaml"
+            return "cluster-autoscaler's status is not there", (
+                Fact(label="it runs", items=(found.pod,)),
+                Fact(label="add", items=(told,), whole=True),
+            )
+        case AutoscalerFlags():
+            return "cluster-autoscaler's Deployment is not there: its flags are taken as the defaults", ()
         case Secrets():
             where = listed(found.files, NAMES)
             number = count(found.secrets, "Secret")

@@ -452,3 +452,16 @@ def test_what_others_keep_is_missing_where_they_hold_pods(
     cluster.change("Pod shop/db-0", f"spec.{field}", value)
     found = told(diagnosed(tmp_path, cluster.values()))
     assert {str(one["kind"]).partition(".")[0] for one in found if one["id"] == "missing-kind"} == kinds
+
+
+def test_what_is_missing_of_the_autoscaler(tmp_path: Path) -> None:
+    cluster = whole()
+    add_pod(cluster, "kube-system/cluster-autoscaler-6d8f", "DaemonSet kube-proxy", "node-1")
+    found = {one["id"]: one for one in told(diagnosed(tmp_path, cluster.values()))}
+    assert found["no-autoscaler-status"]["pod"] == "kube-system/cluster-autoscaler-6d8f"
+    cluster.put("v1", "ConfigMap", "kube-system/cluster-autoscaler-status")
+    found = {one["id"]: one for one in told(diagnosed(tmp_path, cluster.values()))}
+    assert "no-autoscaler-status" not in found
+    assert "autoscaler-flags" in found
+    cluster.put("apps/v1", "Deployment", "kube-system/eks-cluster-autoscaler")
+    assert "autoscaler-flags" not in {one["id"] for one in told(diagnosed(tmp_path, cluster.values()))}
