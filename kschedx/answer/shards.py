@@ -66,6 +66,13 @@ def merged(parts: Sequence[Part]) -> dict[str, Any]:
     """The document of the whole question, as if it had been asked in one piece. Raises `InputError`."""
     ordered = sorted(parts, key=lambda part: part.shard.index)
     _check(ordered)
+    try:
+        return _together(ordered)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError("not the whole of what --shard makes", place=Place(source=ordered[0].source)) from None
+
+
+def _together(ordered: Sequence[Part]) -> dict[str, Any]:
     first = {key: value for key, value in ordered[0].document.items() if key != KEY}
     documents = [part.document for part in ordered]
     match first.get("kind"):

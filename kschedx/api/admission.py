@@ -201,9 +201,10 @@ def _differences(before: PodSpec, after: PodSpec, step: _Step) -> Iterator[Admis
                 before=old.get(key, ""),
                 after=new.get(key, ""),
             )
+    old_tolerations, new_tolerations = frozenset(before.tolerations), frozenset(after.tolerations)
     tolerations = [
-        *((toleration_text(one), "") for one in before.tolerations if one not in after.tolerations),
-        *(("", toleration_text(one)) for one in after.tolerations if one not in before.tolerations),
+        *((toleration_text(one), "") for one in before.tolerations if one not in new_tolerations),
+        *(("", toleration_text(one)) for one in after.tolerations if one not in old_tolerations),
     ]
     for dropped, added in tolerations:
         yield AdmissionChange(

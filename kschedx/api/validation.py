@@ -390,6 +390,7 @@ def _label_keys(
 
 
 def _spread_constraints(constraints: tuple[TopologySpreadConstraint, ...], field: str) -> Errors:
+    last = {(one.topology_key, one.when_unsatisfiable): index for index, one in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
         where = f"{field}[{index}]"
         action = constraint.when_unsatisfiable
@@ -399,8 +400,7 @@ def _spread_constraints(constraints: tuple[TopologySpreadConstraint, ...], field
             yield required(f"{where}.topologyKey", "can not be empty")
         if action not in _SPREAD_ACTIONS:
             yield not_supported(f"{where}.whenUnsatisfiable", as_json(action), _SPREAD_ACTIONS)
-        kinds_after = {(one.topology_key, one.when_unsatisfiable) for one in constraints[index + 1 :]}
-        if (constraint.topology_key, action) in kinds_after:
+        if last[constraint.topology_key, action] > index:
             pair = f"{{{constraint.topology_key}, {action}}}"
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", quoted(pair))
         if constraint.min_domains is not None:

@@ -41,8 +41,9 @@ def merge(
             document = msgspec.json.decode(Path(file).read_bytes())
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", place=place) from None
-        except msgspec.DecodeError as error:
-            raise InputError(f"not valid JSON: {error}", place=place) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise InputError(f"not valid JSON: {reason}", place=place) from None
         if not isinstance(document, dict):
             raise InputError("no document of kschedx", place=place)
         parts.append(Part(source=file, document=document))

@@ -190,17 +190,9 @@ def _patch_of(change: str) -> object | None:
     """What a file with a patch holds; None where the change is no file."""
     from pathlib import Path
 
-    import yaml
+    from kschedx.cli.one_document import one_document
 
-    from kschedx.errors import InputError, Place
-
-    if not Path(change).is_file():
-        return None
-    try:
-        found: object = yaml.safe_load(Path(change).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"cannot be read: {str(error).splitlines()[0]}", place=Place(source=change)) from None
-    return found
+    return one_document(change) if Path(change).is_file() else None
 
 
 def _fix_report(explanation: Explanation, number: int, found: Pod | Written) -> Report:

@@ -17,7 +17,7 @@ from kschedx.explain.blockers import NodeAccount, account
 from kschedx.explain.grouping import NodeGroup, node_groups
 from kschedx.explain.hardware_hints import HardwareHint, hardware_hint
 from kschedx.explain.holders import Eviction, Holders, eviction, holders
-from kschedx.explain.label_hints import LabelHint, label_hint
+from kschedx.explain.label_hints import LabelHint, label_hints
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Status
@@ -163,5 +163,4 @@ class Diagnosis:
             for term in finding.terms
             for requirement in term.requirements
         )
-        found = (label_hint(*requirement, self.cycle.all_nodes.cluster) for requirement in requirements)
-        return tuple(hint for hint in found if hint is not None)
+        return label_hints(requirements, self.cycle.all_nodes.cluster)

@@ -137,7 +137,9 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         if told <= known:
             return facets
         for trait in sorted(told - known):
-            facets = _paired(facets, _trait(nodes, trait)[rows])
+            codes = _trait(nodes, trait)[rows]
+            if (codes != codes[0]).any():
+                facets = _paired(facets, codes)
         known |= told
 
 

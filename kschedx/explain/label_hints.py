@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -12,6 +13,8 @@ from kschedx.snapshot.nodes import ClusterNodes
 
 LOOKED_AT = 5000
 """Distinct keys or values that are compared; a cluster has far fewer, a hostile one may not."""
+MOST_NEAR = 100
+"""Requirements for which something near is looked for; nobody reads of more."""
 
 
 class LabelHint(Struct, frozen=True, kw_only=True):
@@ -28,18 +31,33 @@ class LabelHint(Struct, frozen=True, kw_only=True):
     """The values of the key with their number of nodes, most frequent first."""
 
 
-def label_hint(key: str, operator: str, wanted: tuple[str, ...], cluster: ClusterNodes) -> LabelHint | None:
-    """None where some node satisfies it, or where the operator asks for absence or compares numbers."""
+def label_hints(
+    requirements: Iterable[tuple[str, str, tuple[str, ...]]], cluster: ClusterNodes
+) -> tuple[LabelHint, ...]:
+    """Of requirements as key, operator and values, those that no node satisfies."""
+    found: list[LabelHint] = []
+    for key, operator, wanted in requirements:
+        hint = label_hint(key, operator, wanted, cluster, search=len(found) < MOST_NEAR)
+        if hint is not None:
+            found.append(hint)
+    return tuple(found)
+
+
+def label_hint(
+    key: str, operator: str, wanted: tuple[str, ...], cluster: ClusterNodes, *, search: bool = True
+) -> LabelHint | None:
+    """None where some node satisfies it, or where the operator asks for absence or compares numbers. `search`: look for
+    something near."""
     if operator not in ("In", "=", "Exists") or key == NODE_NAME_FIELD:
         return None
+    if key not in cluster.label_keys:
+        return _unknown_key(key, cluster, search=search)
     column = cluster.label(key)
     counts = Counter(column.values[int(code)] for code in column.codes)
     in_use = tuple((value, count) for value, count in counts.most_common() if value is not None)
-    if not in_use:
-        return _unknown_key(key, cluster)
     if operator == "Exists" or any(value in counts for value in wanted):
         return None
-    nearest = _nearest(wanted, [value for value, _ in in_use])
+    nearest = _nearest(wanted, [value for value, _ in in_use]) if search else ""
     return LabelHint(
         key=key,
         values=wanted,
@@ -49,8 +67,8 @@ def label_hint(key: str, operator: str, wanted: tuple[str, ...], cluster: Cluste
     )
 
 
-def _unknown_key(key: str, cluster: ClusterNodes) -> LabelHint:
-    counts = Counter(name for node in cluster.nodes for name in node.metadata.labels)
+def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
+    counts = Counter(name for node in cluster.nodes for name in node.metadata.labels) if search else Counter()
     nearest = _nearest((key,), list(counts))
     return LabelHint(key=key, values=(), nearest=nearest, nearest_count=counts[nearest] if nearest else 0, in_use=())
 

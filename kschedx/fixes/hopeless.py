@@ -68,6 +68,13 @@ class GroupIncomplete(Struct, frozen=True, kw_only=True):
     missing: int
 
 
+class NotSearched(Struct, frozen=True, kw_only=True):
+    """The pod has more conditions than anything is tried for."""
+
+    conditions: int
+    most: int
+
+
 class Untold(Struct, frozen=True, kw_only=True):
     """Every change that was tried leaves something that rejects the pod."""
 
@@ -80,6 +87,7 @@ Hopeless = (
     | HeldByPlugin
     | RefusedByExtender
     | GroupIncomplete
+    | NotSearched
     | Untold
 )
 

@@ -12,7 +12,7 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
-from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, Untold, gate_of_controller, hopeless
+from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, NotSearched, Untold, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import Certainty, Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
@@ -62,8 +62,11 @@ def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
 
 def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
     """Where `find_fixes` found none that is verified; None where there is nothing to fix, or nothing can be said."""
-    if cycle.outcome in NOTHING_TO_FIX or _rules(cycle.pod.spec) > MOST_RULES:
+    if cycle.outcome in NOTHING_TO_FIX:
         return None
+    rules = _rules(cycle.pod.spec)
+    if rules > MOST_RULES:
+        return NotSearched(conditions=rules, most=MOST_RULES)
     gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
     if gate is not None:
         return gate
@@ -87,7 +90,9 @@ def _rules(spec: PodSpec) -> int:
     count += len(terms) + sum(len(term.match_expressions) for term in terms)
     for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
         for one in pods.required_during_scheduling_ignored_during_execution if pods else ():
-            count += 1 + (len(one.label_selector.match_labels) if one.label_selector else 0)
+            count += 1
+            if one.label_selector:
+                count += len(one.label_selector.match_labels) + len(one.label_selector.match_expressions)
     return count
 
 

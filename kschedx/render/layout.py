@@ -5,6 +5,7 @@ Everything that becomes a line goes through `text`, which makes it harmless; no 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
@@ -50,9 +51,14 @@ BLANK = Text("")
 def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
     """`  label     item · item` and what does not fit below it, in at most `limit` lines; the rest is counted."""
     room = max(width - INDENT - LABEL, 20)
-    rows = joined([visible(item) for item in fact.items], room)
-    if limit is not None and len(rows) > limit and not fact.whole:
-        rows = _shortened(fact, room, limit)
+    if limit is None or fact.whole:
+        rows = joined(map(visible, fact.items), room)
+    else:
+        # no line has more items than cells
+        items = [visible(item) for item in fact.items[: limit * room + 1]]
+        rows = joined(items, room)
+        if len(rows) > limit or len(items) < len(fact.items):
+            rows = _shortened(fact, items, room, limit)
     label = visible(fact.label)
     head = " " * INDENT + (label + " " * max(LABEL - cell_len(label), 1))
     return [
@@ -76,17 +82,19 @@ def joined(items: Iterable[str], room: int) -> list[str]:
     return [*rows, current] if current else rows
 
 
-def _shortened(fact: Fact, room: int, limit: int) -> list[str]:
-    """As many items as leave room for the count of those left out; a single long item is cut."""
-    items = [visible(item) for item in fact.items]
-    # no line has more items than cells
-    for shown in range(min(len(items) - 1, limit * room), 0, -1):
-        rest = fact.rest[shown] if shown < len(fact.rest) else f"{len(items) - shown:,} more"
+def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
+    """As many of the first items as leave room for the count of those left out; a single long item is cut."""
+    count = len(fact.items)
+    most = bisect_right(
+        range(min(len(items), count - 1) + 1), limit, key=lambda shown: len(joined(items[:shown], room))
+    )
+    for shown in range(most - 1, 0, -1):
+        rest = fact.rest[shown] if shown < len(fact.rest) else f"{count - shown:,} more"
         rows = joined([*items[:shown], rest], room)
         if len(rows) <= limit:
             return rows
     rows = joined(items, room)[:limit]
-    left = f" +{len(items) - 1:,}" if len(items) > 1 else "…"
+    left = f" +{count - 1:,}" if count > 1 else "…"
     return [*rows[:-1], ended(rows[-1], room - cell_len(left)) + left]
 
 

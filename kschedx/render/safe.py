@@ -7,7 +7,7 @@ from kschedx.api.hidden import is_hidden
 
 def visible(text: str) -> str:
     """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():  # which nothing that is hidden is
         return text
     return "".join(map(_visible, text))
 

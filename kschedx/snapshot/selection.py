@@ -41,6 +41,8 @@ def where_term(term: CompiledTerm, nodes: NodeTable) -> BoolArray:
     """(node,) whether a term's expressions and fields all match; a term with errors matches nothing."""
     mask = np.full(len(nodes), not term.errors, dtype=np.bool_)
     for requirement in term.expressions:
+        if not mask.any():
+            break
         mask &= where_requirement(requirement, nodes)
     for requirement in term.fields:
         mask &= where_field(requirement, nodes)
@@ -60,6 +62,8 @@ def where_required(affinity: RequiredNodeAffinity, nodes: NodeTable) -> BoolArra
     mask = np.ones(len(nodes), dtype=np.bool_)
     if affinity.label_selector is not None:
         for requirement in affinity.label_selector.requirements:
+            if not mask.any():
+                break
             mask &= where_requirement(requirement, nodes)
     if affinity.node_selector is not None:
         mask &= where_selector(affinity.node_selector, nodes)

@@ -51,6 +51,8 @@ _AMBIGUOUS = re.compile(
 The order matters to speed: most strings are done with at the first character.
 """
 _AMBIGUOUS_KEY = re.compile(rb'"([-+.0-9][^"\\]*|null|)":')
+_CLOSING_FIRST = re.compile(rb'[\[{,:]"[\]}]')
+"""Strings in rapidyaml's JSON with which no plain text may begin; it minds them only inside of brackets."""
 _NOT_FINITE = re.compile(rb"[-+]?\.(?:inf|nan)", re.IGNORECASE)
 """What rapidyaml makes of plain texts such as `infinity`."""
 
@@ -243,7 +245,7 @@ def _bulk(text: bytes) -> Value:
         compact = msgspec.json.format(to_json(text), indent=-1)
         value = cast(Value, _decoder.decode(compact))
         # not so if a key is written twice, or a number is written as kubectl would not
-        if msgspec.json.encode(value) != compact:
+        if msgspec.json.encode(value) != compact or _CLOSING_FIRST.search(compact):
             return None
     except (ValueError, RecursionError):
         return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from kschedx.explain import events
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
+from tests.command import kschedx
 
 MANY = 5000
 SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}
@@ -33,6 +36,60 @@ def test_an_object_of_many_parts(place: Manifest, spec: Manifest) -> None:
     started = time.monotonic()
     assert explain(Snapshot.of_contents(builder.finish()), "default/x").to_dict()["outcome"]
     assert time.monotonic() - started < 10
+
+
+def terms(count: int, kind: str) -> Manifest:
+    """Affinity to pods with one of many labels."""
+    selectors = [{"matchLabels": {f"a{number}": "b"}} for number in range(count)]
+    listed = [{"labelSelector": one, "topologyKey": "kubernetes.io/hostname"} for one in selectors]
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": listed}}}
+
+
+def node_terms(terms: int, expressions: int) -> Manifest:
+    keys = [[f"k{term}-{number}" for number in range(expressions)] for term in range(terms)]
+    listed = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["v"]} for key in of]} for of in keys]
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}}
+    }
+
+
+TAINTS = [{"key": f"t{number}", "operator": "Exists"} for number in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("place", "spec"),
+    [
+        (node("n", taints=[f"t{number}:NoSchedule" for number in range(10_000)]), {"tolerations": TAINTS[1:]}),
+        (node("n"), terms(3_000, "podAffinity")),
+        (node("n"), terms(3_000, "podAntiAffinity")),
+        (node("n"), node_terms(5_000, 1)),
+        (node("n"), node_terms(1, 20_000)),
+        (node("n"), {"nodeSelector": {f"k{number}": "v" for number in range(20_000)}}),
+        (node("n"), {"topologySpreadConstraints": [{**SPREAD, "topologyKey": f"z{n}"} for n in range(5_000)]}),
+    ],
+    ids=["tolerations", "affinity", "anti-affinity", "terms", "expressions", "labels", "constraints"],
+)
+def test_a_screen_about_a_new_pod_of_many_parts(place: Manifest, spec: Manifest, tmp_path: Path) -> None:
+    """Its admission and validation, its fixes and every line are in it."""
+    asking = pod("x", spec={"containers": [{"name": "c", "image": "i"}], **spec})
+    for name, manifest in (("cluster.json", place), ("pod.json", asking)):
+        (tmp_path / name).write_text(json.dumps(manifest))
+    started = time.process_time()
+    ran = kschedx("why", tmp_path / "pod.json", "-s", tmp_path / "cluster.json")
+    assert ran.code in (0, 1), ran.err
+    assert len(ran.out.splitlines()) < 32
+    assert time.process_time() - started < 5
+    if ran.code:
+        assert "conditions on where it goes, and above 2,000 nothing is tried" in " ".join(ran.out.split())
+
+
+def test_why_no_fix_is_tried_is_in_the_document() -> None:
+    builder = SnapshotBuilder()
+    builder.add_objects([node("n"), pod("x", spec={"nodeSelector": {f"k{number}": "v" for number in range(2001)}})])
+    document = explain(builder.finish(), "default/x").to_dict()
+    assert document["fixes"] == []
+    text = "the pod has 2,001 conditions on where it goes, and above 2,000 nothing is tried"
+    assert document["notes"] == [{"id": "no-fix", "text": text}]
 
 
 @pytest.mark.parametrize(

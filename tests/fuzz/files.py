@@ -396,7 +396,7 @@ def _values(data: bytes) -> list[Any]:
             case 6:
                 stack.append(UserDict(top) if isinstance(top, dict) else UserList([top]))
             case _:
-                stack.append((top, *stack[-3:-1]))
+                stack.append((top, byte))
     return stack
 
 

@@ -56,3 +56,9 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
     assert kschedx.explain(kschedx.Snapshot.from_objects(new), f"default/{name}").outcome == "Scheduled"
     assert ("Falcon" in json.dumps(new)) == stays
     assert "falcon-host" not in json.dumps(new)
+
+
+def test_a_pattern_that_is_none_may_become_one() -> None:
+    objects = [claim("c", request(select=["'Falcon'.matches('[b-a]')"])), device_class()]
+    with pytest.raises(InputError, match=r"ResourceClaim c: it has a text that its function refuses"):
+        anonymize(objects)

@@ -184,7 +184,7 @@ def test_errors_name_the_member_and_the_line() -> None:
 
 def test_names_with_escapes_are_only_names() -> None:
     Path("x").write_bytes(forms.tar({"\x1b[2J\n.json": b"{"}))
-    assert error("x").startswith("x: \x1b[2J\n.json:1: ")  # the command line shows it, render/safe.py
+    assert error("x").startswith("x: \x1b[2J\\n.json:1: ")  # the command line shows it, render/safe.py
 
 
 # Zip

@@ -96,6 +96,9 @@ def test_a_value_of_any_style(value: str, indent: str) -> None:
         "kind: List\nitems:\n" + "- kind: Pod\n  a: " + "[" * 100 + "]" * 100 + "\n",
         "kind: List\nitems:\n" + "- kind: Pod\n  a: " + "[" * 300 + "]" * 300 + "\n",
         "- kind: Pod\n- kind: Node\n  a: 0777\n",
+        *(f"kind: List\nitems:\n- kind: Pod\n  a: {mark}b\n" for mark in "]}"),
+        *(f"kind: List\nitems:\n- kind: Pod\n  {mark}a: b\n" for mark in "]}"),
+        *(f"kind: List\nitems:\n- kind: Pod\n  a:\n  - '{mark}b'\n  - c\n    {mark}d\n" for mark in "]}"),
         "kind: List\nmetadata: &m {a: 1}\nitems:\n- kind: Pod\n- kind: Node\n  m: *m\n",
     ],
 )

@@ -109,7 +109,7 @@ def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
         try:
             row = msgspec.json.decode(line, type=Row)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             place = Place(source=path, document=number)
             raise InputError(f"no row of kschedx fleet: {error}", place=place, hint="name another file") from None
         if row.question == tuple(question) and row.is_answered:

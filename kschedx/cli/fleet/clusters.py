@@ -45,7 +45,11 @@ def _of_path(path: str, kubeconfig: str | None) -> Iterator[Member]:
     if not place.exists():
         raise InputError("no such file or folder", place=Place(source=path))
     if place.suffix == LIST:
-        for line in place.read_text(encoding="utf-8").splitlines():
+        try:
+            text = place.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError("not valid UTF-8", place=Place(source=path)) from None
+        for line in text.splitlines():
             name = line.strip()
             if name.startswith(CONTEXT):
                 yield _of_context(name.removeprefix(CONTEXT), kubeconfig)

@@ -17,6 +17,8 @@ from kschedx.cel.program import CompileError
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.changes import ANY_LENGTH, Names
 
+_REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
+"""Of what is wrong with an expression, what another text may mend: a pattern that is none."""
 _COMMENT = re.compile(r"//[^\n]*")
 _EVERY = Features(consumable_capacity=True, list_attributes=True)
 _OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
@@ -71,7 +73,11 @@ def looks_into_text(written: str) -> str:
     """What an expression does to a text that another text in its place would not stand; empty where nothing."""
     try:
         root = compiled(written, _EVERY).root
-    except (CompileError, UndecidableError):
+    except UndecidableError:
+        return "it cannot be read"
+    except CompileError as error:
+        if _REFUSED_TEXT.search(str(error)):
+            return "it has a text that its function refuses"
         return "" if _has_tokens(written) else "it is no expression"
     for one in descendants(root):
         if isinstance(one, Literal) and isinstance(one.value, bytes) and one.value:

@@ -19,6 +19,7 @@ from kschedx.fixes.hopeless import (
     HeldByOther,
     HeldByPlugin,
     Hopeless,
+    NotSearched,
     OfController,
     RefusedByExtender,
     Untold,
@@ -130,6 +131,9 @@ def no_fix(found: Hopeless) -> str:
             return f"pod group {found.group} waits for {count(found.missing, 'more pod', 'more pods')}"
         case RefusedByExtender():
             return f"an extender refuses {count(found.nodes, 'node')} that every plugin lets the pod have"
+        case NotSearched():
+            told = f"the pod has {found.conditions:,} conditions on where it goes"
+            return f"{told}, and above {found.most:,} nothing is tried"
         case Untold():
             return "every change that was tried leaves something that rejects the pod"
         case _:
