@@ -84,9 +84,8 @@ def test_a_screen_about_a_new_pod_of_many_parts(place: Manifest, spec: Manifest,
 
 
 def test_why_no_fix_is_tried_is_in_the_document() -> None:
-    builder = SnapshotBuilder()
-    builder.add_objects([node("n"), pod("x", spec={"nodeSelector": {f"k{number}": "v" for number in range(2001)}})])
-    document = explain(builder.finish(), "default/x").to_dict()
+    asking = pod("x", spec={"nodeSelector": {f"k{number}": "v" for number in range(2001)}})
+    document = explain(Snapshot.from_objects([node("n"), asking]), "default/x").to_dict()
     assert document["fixes"] == []
     text = "the pod has 2,001 conditions on where it goes, and above 2,000 nothing is tried"
     assert document["notes"] == [{"id": "no-fix", "text": text}]
