@@ -29,7 +29,6 @@ Manifest = dict[str, object]
 
 _KUSTOMIZATION = "Kustomization"
 
-_FORMER_GROUP = ("extensions", frozenset({"Deployment", "DaemonSet", "ReplicaSet"}), "apps")
 _NOT_SERVED: Mapping[str, str] = {
     "extensions/v1beta1": "1.16",
     "apps/v1beta1": "1.16",
@@ -207,8 +206,8 @@ def _faults(document: Document) -> Iterator[InputError]:
 def _read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
     """Kind and group, the group that a kind has today."""
     kind, group = kind_and_group(manifest)
-    former, kinds, today = _FORMER_GROUP
-    return kind, today if group == former and kind in kinds else group
+    row = kind_of(kind, group)
+    return kind, group if row is None else row.group
 
 
 def _makes_pods(manifest: Mapping[str, object]) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from kschedx.api.kinds import KINDS
+
 WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
 """What a name consists of, between `-`, `.`, `/`, `_`, `:` and whatever else is neither letter nor digit."""
 
@@ -93,10 +95,11 @@ claim container request extended resources
 """
 """Of CEL, and of what kube-scheduler names itself."""
 
-_KINDS = """
-Pod Node ReplicaSet ReplicationController StatefulSet DaemonSet Deployment Job CronJob PersistentVolumeClaim PodGroup
-v1 v1beta1 apps/v1 batch/v1 policy/v1 scheduling.k8s.io
-"""
+_KINDS = " ".join((
+    "Pod Node PersistentVolumeClaim PodGroup v1 v1beta1 policy/v1 scheduling.k8s.io",
+    *(f"{kind.name} {kind.api_version}" for kind in KINDS.values() if kind.template),
+))  # fmt: skip
+"""Owners of pods among them."""
 
 _MESSAGES = """
 0 nodes are available: Insufficient cpu, Too many pods. node(s) were unschedulable, had untolerated taint {}, that the
