@@ -12,6 +12,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
 from kschedx.explain.claim_templates import with_claims_of_templates, with_ephemeral_claims, with_made
 from kschedx.explain.notes import Note
+from kschedx.explain.quotas import new_claims, require_quota_of_claims
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -65,7 +66,12 @@ def admitted(
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
     if pod.key in snapshot.pods.rows:
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
+    before = snapshot
     snapshot, of_controller = with_made(snapshot, made)
+    try:
+        require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
+    except InputError as error:
+        raise error.at(Place(object=title or _title(manifest))) from None
     first = Subject(snapshot=snapshot, pod=pod)
     snapshot, pod, of_volumes = with_ephemeral_claims(snapshot, pod, manifest)
     snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod)

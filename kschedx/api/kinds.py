@@ -10,7 +10,16 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.api import cluster_api, devices, kueue, other_schedulers, scheduler_plugins, storage, types
+from kschedx.api import (
+    cluster_api,
+    devices,
+    kueue,
+    other_schedulers,
+    resource_quota,
+    scheduler_plugins,
+    storage,
+    types,
+)
 from kschedx.errors import InputError, Place, nearest
 
 
@@ -185,6 +194,10 @@ _ROWS = (
     Kind(
         name="LimitRange", plural="limitranges",
         record=types.LimitRange, leaves="what a manifest's containers ask for that do not say so",
+    ),
+    Kind(
+        name="ResourceQuota", plural="resourcequotas", short_names=("quota",),
+        record=resource_quota.ResourceQuota, leaves="whether a ResourceQuota refuses a new pod",
     ),
     Kind(
         name="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=_SINCE_BETA,

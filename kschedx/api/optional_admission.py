@@ -53,7 +53,7 @@ def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
     Raises InputError where the namespace's whitelist covers a toleration not.
     """
     extra = _tolerations(annotations, DEFAULT_TOLERATIONS)
-    if not _is_best_effort(spec):
+    if not is_best_effort(spec):
         pressure = Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect=NO_SCHEDULE)
         extra = (*extra, pressure)
     tolerations = merge_tolerations(spec.tolerations, extra) if extra else spec.tolerations
@@ -109,7 +109,7 @@ def _tolerations(annotations: Labels, key: str) -> tuple[Toleration, ...]:
         raise error.at(Place(field=f"metadata.annotations[{key}]")) from None
 
 
-def _is_best_effort(spec: PodSpec) -> bool:
+def is_best_effort(spec: PodSpec) -> bool:
     """Neither requests nor limits cpu or memory (pkg/apis/core/helper/qos)."""
     own = [spec.resources] if spec.resources is not None else []
     every = own or [container.resources for container in (*spec.containers, *spec.init_containers)]

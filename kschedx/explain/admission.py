@@ -26,6 +26,7 @@ from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import admission as notes
 from kschedx.explain.notes.admission import AdmissionNote
+from kschedx.explain.quotas import require_quota
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -46,7 +47,9 @@ def admitted_pod(
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod.metadata.namespace)
-    return admit(pod, _context(snapshot, release, plugins))
+    admitted = admit(pod, _context(snapshot, release, plugins))
+    require_quota(snapshot, admitted.pod, release)
+    return admitted
 
 
 def _require_namespace(snapshot: Snapshot, namespace: str) -> None:
