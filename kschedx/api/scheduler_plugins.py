@@ -41,11 +41,20 @@ class ElasticQuota(Struct, frozen=True, kw_only=True):
 
 
 SCOPE_ATTRIBUTE, POLICY_ATTRIBUTE = "topologyManagerScope", "topologyManagerPolicy"
+MAX_NUMA_NODES_ATTRIBUTE = "topologyManagerMaxNUMANodes"
 SCOPES = ("container", "pod")
 SINGLE_NUMA_NODE = "single-numa-node"
 POLICIES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE)
-POD_LEVEL, CONTAINER_LEVEL = "SingleNUMANodePodLevel", "SingleNUMANodeContainerLevel"
-"""The values of the deprecated topologyPolicies that reject anything."""
+TOPOLOGY_POLICIES = {
+    f"{written}{scope.capitalize()}Level": (policy, scope)
+    for written, policy in (
+        ("SingleNUMANode", SINGLE_NUMA_NODE),
+        ("BestEffort", "best-effort"),
+        ("Restricted", "restricted"),
+    )
+    for scope in SCOPES
+}
+"""The deprecated topologyPolicies to policy and scope; other values mean nothing."""
 NUMA_ZONE = "Node"
 NUMA_PREFIX = "node-"
 
@@ -60,10 +69,16 @@ class ZoneResource(Struct, frozen=True, kw_only=True):
     available: str | int | float = "0"
 
 
+class ZoneCost(Struct, frozen=True, kw_only=True):
+    numa: str = field(default="", name="name")
+    distance: int = field(default=0, name="value")
+
+
 class Zone(Struct, frozen=True, kw_only=True):
     numa: str = field(default="", name="name")
     zone_type: str = field(default="", name="type")
     resources: tuple[ZoneResource, ...] = ()
+    costs: tuple[ZoneCost, ...] = ()
 
 
 class NodeResourceTopology(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
 from msgspec.structs import replace
 
 from kschedx.api.priority import PREEMPT_NEVER
 from kschedx.api.types import Pod
 from kschedx.framework.args import DefaultPreemptionArgs
-from kschedx.framework.interface import Handle, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, Touch
+from kschedx.framework.interface import Handle, PostFilterResult, PreEnqueuePlugin, Touch
 from kschedx.framework.outcome import FilterOutcome
-from kschedx.framework.preemption import DryRun, best_candidates, dry_run
+from kschedx.framework.preemption import DryRun, dry_run
 from kschedx.framework.state import CycleState
-from kschedx.framework.status import SUCCESS, Code, Status, error
-from kschedx.snapshot.columns import IntArray
+from kschedx.framework.status import SUCCESS, Status
+from kschedx.plugins.preemptor import NEVER, VICTIMS_TERMINATING, Preemptor
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import rows_where
 
-NEVER = "not eligible due to preemptionPolicy=Never."
-VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_POD_GROUP = "pod group for pod not found"
 PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
-NO_CANDIDATE = "no candidate node for preemption"
 WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
 
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
-_NO_STATUS = -1
-"""In place of a code, for a node of which PostFilter is told nothing."""
 
-
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     """Where no node is feasible, finds the node on which the fewest and least important pods would have to go."""
 
     name = "DefaultPreemption"
+    prefix = "preemption: "
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -50,73 +43,24 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult:
-        ineligible = self._ineligible(pod, nodes, outcome)
-        if ineligible:
-            return PostFilterResult(status=_unschedulable(ineligible))
-        result = self._preempt(state, pod, self._worth_trying(nodes, outcome))
+        result = super().post_filter(state, pod, nodes, outcome)
         group_limit = self._group_limit(pod)
-        if group_limit:
-            return replace(result, status=_unschedulable(group_limit), nominated_node=None)
+        if group_limit and not self._ineligible(state, pod, nodes, outcome):
+            return replace(result, status=self._unschedulable(group_limit), nominated_node=None)
         return result
-
-    def _preempt(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PostFilterResult:
-        run = self._dry_run(state, pod, nodes)
-        if not run.candidates:
-            return PostFilterResult(status=_no_candidate(run), dry_run=run.verdicts)
-        limit = self._candidate_limit(len(nodes))
-        tried = PostFilterResult(status=SUCCESS, candidates=run.candidates, dry_run=run.verdicts, candidate_limit=limit)
-        candidates, certain, ranks = run.candidates, len(run.candidates) <= limit, run.ranks
-        extenders = self.handle.extenders
-        if extenders is not None and extenders.are_asked:
-            preempted = extenders.preempt(pod, candidates, self.handle.nodes)
-            tried = replace(tried, preempted=preempted)
-            if preempted.error:
-                return replace(tried, status=error(f"preemption: {preempted.error}"))
-            candidates, ranks = preempted.candidates, None
-        elif extenders is not None and extenders.have_a_say_in_preemption(pod):
-            certain = False
-        if not candidates:
-            return replace(tried, status=_unschedulable(NO_CANDIDATE))
-        best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods, ranks=ranks))
-        # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
-        return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
         return dry_run(self.handle, state, pod, nodes, self.handle.snapshot.disruption_budgets)
-
-    def _worth_trying(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> NodeTable:
-        """The nodes whose rejection evicting pods might lift."""
-        codes = self._codes(nodes, outcome)
-        worth = codes == Code.UNSCHEDULABLE
-        if self.handle.release.behaviour.preemption_tries_nodes_without_status:
-            worth |= codes == _NO_STATUS
-        return self.handle.nodes.take(rows_where(worth))
-
-    def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
-        """(node,) what PostFilter is told of every node of the cluster; `outcome` is that of `nodes`."""
-        release, count = self.handle.release, len(self.handle.nodes)
-        if isinstance(outcome, Status):
-            told = release.behaviour.pre_filter_rejection_is_each_nodes_status
-            return np.full(count, outcome.code if told else _NO_STATUS, dtype=np.int64)
-        left_out = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if release.messages.node_left_out else _NO_STATUS
-        codes = np.full(count, left_out, dtype=np.int64)
-        codes[nodes.rows] = outcome.codes
-        if outcome.by_extenders is not None:
-            codes[list(outcome.by_extenders.silent)] = left_out
-            for row, status in outcome.by_extenders.statuses.items():
-                codes[row] = status.code
-        return codes
 
     def _candidate_limit(self, nodes: int) -> int:
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
 
-    def _ineligible(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
-        """Why the pod may not preempt others; empty where it may."""
+    def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
         if pod.spec.preemption_policy == PREEMPT_NEVER:
             return NEVER
-        nominated = nodes.cluster.index.get(pod.status.nominated_node_name)
-        if nominated is None or self._codes(nodes, outcome)[nominated] == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        nominated = self._nominated(pod, nodes, outcome)
+        if nominated is None:
             return ""
         pods = self.handle.nodes.pods
         for row in pods.on_node(nominated):
@@ -147,22 +91,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return WORKLOAD_AWARE if release.enabled("WorkloadAwarePreemption") else ""
 
 
-def _unschedulable(text: str) -> Status:
-    return Status(code=Code.UNSCHEDULABLE, reasons=(f"preemption: {text}",))
-
-
 def _was_preempted(pod: Pod) -> bool:
     """Its first DisruptionTarget condition says that a scheduler did it."""
     target = next((condition for condition in pod.status.conditions if condition.type == DISRUPTION_TARGET), None)
     return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER
-
-
-def _no_candidate(run: DryRun) -> Status:
-    """The status where no node can make room: an error where a node's dry run failed, otherwise how many say what."""
-    failed = np.flatnonzero(run.verdicts.codes == Code.ERROR)
-    if len(failed):
-        texts = list(dict.fromkeys(run.verdicts.reasons[int(node)][0] for node in failed))
-        return error(f"preemption: {texts[0]}" if len(texts) == 1 else f"preemption: [{', '.join(texts)}]")
-    counts = run.verdicts.count_reasons(run.verdicts.rejected)
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return _unschedulable(f"0/{len(run.verdicts)} nodes are available: {told}.")

@@ -27,6 +27,7 @@ class PreemptionToleration(DefaultPreemption):
     """
 
     name = "PreemptionToleration"
+    prefix = ""
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args_of_another_project(args, DefaultPreemptionArgs, self.name), handle)
@@ -47,6 +48,9 @@ class PreemptionToleration(DefaultPreemption):
 
     def _is_awaited(self, pod: Pod) -> bool:
         return bool(pod.metadata.deletion_timestamp)
+
+    def _group_limit(self, pod: Pod) -> str:
+        return ""
 
     def _is_exempt(self, victim: Pod, priority: int) -> bool:
         """Whether a pod is left alone by a preemptor of this priority (ExemptedFromPreemption)."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from kschedx.api.quantity import milli_value
-from kschedx.api.types import Pod
+from kschedx.api.resources import nano_units
+from kschedx.api.types import Pod, ResourceList
+from kschedx.releases import Release
 
 COUNTED = ("cpu", "memory")
 
@@ -18,21 +19,25 @@ class QOS(IntEnum):
     BEST_EFFORT = 2
 
 
-def qos_of(pod: Pod) -> QOS:
+def qos_of(pod: Pod, release: Release) -> QOS:
+    """With pod-level resources these alone count."""
+    level = pod.spec.resources if release.enabled("PodLevelResources") else None
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    counted = [container.resources for container in containers] if level is None else [level]
     requests: dict[str, int] = {}
     limits: dict[str, int] = {}
     limited_everywhere = True
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        limited = set()
-        for name in COUNTED:
-            asked = milli_value(container.resources.requests.get(name, "0"))
-            most = milli_value(container.resources.limits.get(name, "0"))
-            if asked > 0:
-                requests[name] = requests.get(name, 0) + asked
-            if most > 0:
-                limits[name] = limits.get(name, 0) + most
-                limited.add(name)
-        limited_everywhere &= len(limited) == len(COUNTED)
+    for resources in counted:
+        _add(requests, resources.requests)
+        limited_everywhere &= len(_add(limits, resources.limits)) == len(COUNTED)
     if not requests and not limits:
         return QOS.BEST_EFFORT
     return QOS.GUARANTEED if limited_everywhere and requests == limits else QOS.BURSTABLE
+
+
+def _add(total: dict[str, int], more: ResourceList) -> set[str]:
+    """What is counted of it, and is not nothing."""
+    found = {name: amount for name in COUNTED if (amount := nano_units(more.get(name, "0"))) > 0}
+    for name, amount in found.items():
+        total[name] = total.get(name, 0) + amount
+    return set(found)

@@ -16,4 +16,4 @@ class QOSSort(QueueSortPlugin):
         return Touch.NOTHING
 
     def sort_key(self, pod: Pod) -> tuple[object, ...]:
-        return (-pod.priority, qos_of(pod), pod.metadata.creation_timestamp or "", pod.key)
+        return (-pod.priority, qos_of(pod, self.handle.release), pod.metadata.creation_timestamp or "", pod.key)

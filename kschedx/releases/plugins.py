@@ -203,7 +203,6 @@ PLUGINS = (
         project=SCHEDULER_PLUGINS,
         follows="0.35",
         points="preFilter, postFilter, reserve",
-        lacks="postFilter",
     ),
     Row(name="NodeResourcesAllocatable", project=SCHEDULER_PLUGINS, follows="0.35", points="score"),
     Row(
@@ -211,7 +210,6 @@ PLUGINS = (
         project=SCHEDULER_PLUGINS,
         follows="0.35",
         points="filter, score, reserve, postBind",
-        lacks="score",
     ),
     Row(name="PreemptionToleration", project=SCHEDULER_PLUGINS, follows="0.35", points="postFilter"),
     Row(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="qos_sort"),

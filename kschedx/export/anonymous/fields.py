@@ -42,11 +42,11 @@ _quantity = changes.text(lambda text, _: text if re.fullmatch(r"[0-9.]{1,19}[a-z
 _dns_label = changes.name(changes.DNS_LABEL)
 
 _TOPOLOGY = frozenset({
-    scheduler_plugins.SCOPE_ATTRIBUTE, scheduler_plugins.POLICY_ATTRIBUTE, scheduler_plugins.POD_LEVEL,
-    scheduler_plugins.CONTAINER_LEVEL, scheduler_plugins.NUMA_ZONE, *scheduler_plugins.SCOPES,
-    *scheduler_plugins.POLICIES,
+    scheduler_plugins.SCOPE_ATTRIBUTE, scheduler_plugins.POLICY_ATTRIBUTE, scheduler_plugins.MAX_NUMA_NODES_ATTRIBUTE,
+    scheduler_plugins.NUMA_ZONE, *scheduler_plugins.SCOPES, *scheduler_plugins.POLICIES,
+    *scheduler_plugins.TOPOLOGY_POLICIES,
 })  # fmt: skip
-_setting = changes.text(lambda text, _: text if text in _TOPOLOGY else "")
+_setting = changes.text(lambda text, _: text if text in _TOPOLOGY or re.fullmatch(r"[0-9]{1,4}", text) else "")
 
 BY_FIELD: Mapping[str, Change] = {
     "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),

@@ -7,5 +7,6 @@ pkg/scheduler/framework/plugins/defaultpreemption that it calls.
 
 from kschedx.framework.preemption.dry_run import NOT_HELPFUL, DryRun, dry_run
 from kschedx.framework.preemption.selection import best_candidates
+from kschedx.framework.preemption.victims import exceeding, in_turn
 
-__all__ = ["NOT_HELPFUL", "DryRun", "best_candidates", "dry_run"]
+__all__ = ["NOT_HELPFUL", "DryRun", "best_candidates", "dry_run", "exceeding", "in_turn"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -42,6 +43,19 @@ class DryRun(Struct, frozen=True, kw_only=True):
     """(candidate, rule) what the rules of selection say of each, where that is known already."""
 
 
+class Bounds(Protocol):
+    """What a plugin holds a node to beside Filter, while pods leave it and come back; it keeps count of them itself.
+    All potential victims have left when it is asked first."""
+
+    def refusal(self, node: ClusterRow) -> Status | None:
+        """Why the node is no candidate though the pod fits now."""
+        ...
+
+    def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
+        """Whether a pod that has come back may stay; `fits`: Filter lets it. A status ends the node's dry run."""
+        ...
+
+
 class _Tried(Struct, frozen=True, kw_only=True):
     """What came of it, node by node."""
 
@@ -59,23 +73,28 @@ def dry_run(
     *,
     exempt: Exempt | None = None,
     nobody: Callable[[str], Status] = lambda _: NO_VICTIMS,
+    potential: PotentialVictims | None = None,
+    bounds: Bounds | None = None,
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
 
     Pods that are `exempt` stay whatever their priority is; `nobody` is the status of a node, by name, without any that
-    could go.
+    could go. With `potential` these are the ones that could go, in place of those of lower priority.
 
     Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
     """
-    attempt = partial(_try, handle, state, pod, budgets=budgets, exempt=exempt, nobody=nobody)
-    if KEPT not in state:
-        tried = attempt(nodes)
+    if potential is not None or KEPT not in state:
+        if potential is None:
+            potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
+        tried = _try(handle, state, pod, nodes, potential, nobody, bounds)
         verdicts = _verdicts(nodes, tried.statuses, tried.explain)
         return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
     kept = state[KEPT]
     unknown = kept.unknown(nodes)
     if len(unknown):
-        tried = attempt(nodes.take(unknown))
+        changed = nodes.take(unknown)
+        potential = potential_victims(changed, pod.priority, partial(exceeding, budgets), exempt=exempt)
+        tried = _try(handle, state, pod, changed, potential, nobody, bounds)
         kept.put(tried.candidates, tried.statuses, nodes.pods)
     candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
     return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
@@ -86,13 +105,11 @@ def _try(
     state: CycleState,
     pod: Pod,
     nodes: NodeTable,
-    *,
-    budgets: Sequence[PodDisruptionBudget],
-    exempt: Exempt | None,
+    potential: PotentialVictims,
     nobody: Callable[[str], Status],
+    bounds: Bounds | None,
 ) -> _Tried:
     state = state.clone()
-    potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
     names = nodes.cluster.names
     unable = nodes.take(rows_where(potential.count == 0))
     statuses = {node: nobody(names[node]) for node in each_cluster_row(unable.rows)}
@@ -110,17 +127,25 @@ def _try(
     stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
     statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
 
-    fits = TableRows(able[outcome.passed])
-    left = world.take(rows_where(outcome.passed))
-    room = handle.room(state, pod, left)
+    passed = outcome.passed
+    if bounds is not None:
+        refused = {node: bounds.refusal(node) for node in each_cluster_row(world.rows) if node not in stuck}
+        statuses |= {node: status for node, status in refused.items() if status is not None}
+        passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
+    fits = TableRows(able[passed])
+    left = world.take(rows_where(passed))
+    room = handle.room(state, pod, left) if bounds is None else None
     if room is not None:
-        evicted = _reprieve_by_room(room, fits, potential)
+        evicted = Evicted.where(_reprieve_by_room(room, fits, potential))
     else:
-        evicted = reprieve(handle, state, pod, nodes, left, fits, potential)
+        evicted = reprieve(handle, state, pod, nodes, left, fits, potential, bounds)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
     candidates: dict[ClusterRow, Candidate] = {}
     for row in each_row(fits):
         node = nodes.cluster_row(row)
+        if node in evicted.failed:
+            statuses[node] = evicted.failed[node]
+            continue
         found = candidate(nodes, row, potential, evicted, by_rank=by_rank)
         if found.victims:
             candidates[node] = found
@@ -135,6 +160,19 @@ def _try(
     return _Tried(candidates=candidates, statuses=statuses, explain=explain)
 
 
+class Evicted(Struct, frozen=True, kw_only=True):
+    """Who has to go; arrays are (victim,)."""
+
+    gone: BoolArray
+    unfit: BoolArray
+    """Filter does not let the pod in beside these; a disruption budget that this violates counts."""
+    failed: Mapping[ClusterRow, Status] = {}
+
+    @classmethod
+    def where(cls, gone: BoolArray) -> Evicted:
+        return cls(gone=gone, unfit=gone)
+
+
 def reprieve(
     handle: Handle,
     state: CycleState,
@@ -143,19 +181,28 @@ def reprieve(
     world: NodeTable,
     fits: TableRows,
     potential: PotentialVictims,
-) -> BoolArray:
-    """(victim,) which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
-    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    bounds: Bounds | None = None,
+) -> Evicted:
+    """Which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
+    gone = np.zeros(len(potential.pods), dtype=np.bool_)
+    unfit = gone.copy()
+    failed: dict[ClusterRow, Status] = {}
     turn = 0
     while len(fits):
         more = potential.count[fits] > turn
         fits, world = TableRows(fits[more]), world.take(rows_where(more))
         asked = potential.at(fits, turn)
         world = handle.add_pods(state, pod, world, potential.placed(asked, nodes))
-        evicted[asked] = ~handle.passes_filters(state, pod, world).passed
-        world = handle.remove_pods(state, pod, world, potential.placed(asked[evicted[asked]], nodes))
+        gone[asked] = unfit[asked] = ~handle.passes_filters(state, pod, world).passed
+        if bounds is not None:
+            for node, victim in zip(each_cluster_row(world.rows), asked.tolist(), strict=True):
+                answer = bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
+                gone[victim] = answer is not True
+                if isinstance(answer, Status):
+                    failed.setdefault(node, answer)
+        world = handle.remove_pods(state, pod, world, potential.placed(asked[gone[asked]], nodes))
         turn += 1
-    return evicted
+    return Evicted(gone=gone, unfit=unfit, failed=failed)
 
 
 def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
@@ -174,16 +221,16 @@ def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) 
 
 
 def candidate(
-    nodes: NodeTable, row: TableRow, potential: PotentialVictims, evicted: BoolArray, *, by_rank: bool
+    nodes: NodeTable, row: TableRow, potential: PotentialVictims, evicted: Evicted, *, by_rank: bool
 ) -> Candidate:
     """The node in a row of the table. `by_rank`: the most important victim is first even where others violate a
     disruption budget."""
     own = slice(int(potential.start[row]), int(potential.start[row + 1]))
-    gone, violating = evicted[own], potential.violating[own]
+    gone, violating = evicted.gone[own], potential.violating[own]
     victims = [int(victim) for victim in potential.pods[own][gone]]
     if by_rank and violating.any() and not violating.all():
         victims = by_importance(nodes.pods, victims)
-    violations = int(np.count_nonzero(violating & gone))
+    violations = int(np.count_nonzero(violating & evicted.unfit[own]))
     return Candidate(node=nodes.cluster_row(row), victims=tuple(victims), pdb_violations=violations)
 
 

@@ -87,8 +87,15 @@ def potential_victims(
         lower = lower[table_row[pods.node[lower]] >= 0]
     if exempt is not None:
         lower = lower[~exempt(pods, lower)]
-    index = table_row[pods.node[lower]]
     # load order stands in for that of kube-scheduler's cache
+    return in_turn(nodes, lower, table_row[pods.node[lower]], violating, ranked_by_start=ranked_by_start)
+
+
+def in_turn(
+    nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
+) -> PotentialVictims:
+    """Pods on the nodes `index` (rows of the table) in the order in which they are asked; equals as they are given."""
+    pods = nodes.pods
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
     order = np.lexsort((started, -pods.priorities[lower], index))
     lower, index = lower[order], index[order]
