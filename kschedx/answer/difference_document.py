@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kschedx.explain.difference import Difference, Group, Side, Summary
+from kschedx.explain.placed_anew import Filling, PlacedAnew
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.render.words.comparison import left_out_text, setting_text
@@ -53,6 +54,28 @@ def pods_document(summary: Summary) -> Json:
         "undecided": dict(summary.undecided),
         "leftOut": {left_out_text(why): number for why, number in summary.left_out.items()},
         "groups": [_group(group) for group in summary.groups],
+        "nodes": None if summary.placed_anew is None else _placed_anew(summary.placed_anew),
+    }
+
+
+def _placed_anew(found: PlacedAnew) -> Json:
+    return {
+        "placedAnew": found.pods,
+        "now": _filling(found.now),
+        "before": _filling(found.before),
+        "after": _filling(found.after),
+    }
+
+
+def _filling(found: Filling) -> Json:
+    return {
+        "nodes": found.nodes,
+        "inUse": found.in_use,
+        "unused": list(found.unused),
+        "requested": dict(found.requested),
+        "allocatable": dict(found.allocatable),
+        "fullestPercent": dict(found.fullest),
+        "pending": list(found.pending),
     }
 
 

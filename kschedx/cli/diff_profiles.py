@@ -43,6 +43,8 @@ Exit codes: 0 the same, 1 different, 2 usage or input error, 3 kschedx cannot de
 Where pods are compared, the code is about them.
 """
 SUMMARY = "What another profile, or release, does to pods."
+MOST_PLACED_ANEW = 5_000
+"""Running pods that are placed anew without being asked to."""
 
 
 @asks(
@@ -88,6 +90,15 @@ def diff_profiles(
     ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
+    ] = None,
+    nodes: Annotated[
+        bool | None,
+        typer.Option(
+            "--nodes/--no-nodes",
+            help="What it means for nodes: the running pods are placed anew, one after another, by each profile.  "
+            f"[default: up to {MOST_PLACED_ANEW:,} pods]",
+            show_default=False,
+        ),
     ] = None,
     shard: SHARD = None,
     *,
@@ -143,6 +154,8 @@ def diff_profiles(
     connection.tell_missing(pair.snapshot)
     rows = rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
+    if part is None:
+        summary = _with_nodes(pair, rows, summary, question.jobs(jobs), nodes)
     report = _report(before, after, found, summary)
     write(report if part is None else report.marked(part), output)
     if summary.differences:
@@ -307,6 +320,29 @@ def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs:
         undecided={pods.key(row): undecided[row] for row in sorted(undecided)},
         left_out=left_out,
     )
+
+
+def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted: bool | None) -> Summary:
+    """With what the profiles make of the nodes, where that is `wanted` (None: where the pods are not too many)
+    and every pod is decided."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.parallel import results
+    from kschedx.explain.placed_anew import PlacedAnew
+    from kschedx.simulate.placed_anew import filling, placed_anew
+
+    pods = pair.snapshot.pods
+    running = [row for row in rows if pods.node[row] >= 0]
+    if not running or summary.undecided or wanted is False:
+        return summary
+    if wanted is None and len(running) > MOST_PLACED_ANEW:
+        return replace(summary, not_placed_anew=len(running))
+    setups = (pair.before, pair.after)
+    before, after = results(
+        lambda side: placed_anew(pair.snapshot, setups[side], running), range(2), jobs, weights=[len(running)] * 2
+    )
+    now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
+    return replace(summary, placed_anew=PlacedAnew(pods=len(running), now=now, before=before, after=after))
 
 
 def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None) -> Report:

@@ -8,6 +8,7 @@ from enum import Enum, StrEnum, auto
 import numpy as np
 from msgspec import Struct, field
 
+from kschedx.explain.placed_anew import PlacedAnew
 from kschedx.explain.story import Preemption, Story
 from kschedx.framework.cycle import Outcome
 from kschedx.snapshot.columns import BoolArray, IntArray
@@ -316,6 +317,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Pods that kschedx cannot decide about, with what it would need."""
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
     """Pods that were asked for and were not compared."""
+    placed_anew: PlacedAnew | None = None
+    """What the profiles make of the nodes; None where that was not asked for."""
+    not_placed_anew: int = 0
+    """Running pods that were too many for it."""
 
     @property
     def same(self) -> int:

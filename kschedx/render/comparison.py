@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kschedx.explain.difference import Group, Summary
+from kschedx.explain.placed_anew import PlacedAnew
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.render import terminal
@@ -17,7 +18,12 @@ from kschedx.render.comparison_words import (
     group_title,
     headline,
     left_out,
+    node_notes,
+    node_rows,
+    not_placed_anew,
+    placed_anew_title,
     pod_lines,
+    titles,
 )
 from kschedx.render.layout import BLANK, BOLD, DIM, columns, ended, fits, joined, paragraph, text
 from kschedx.render.units import count
@@ -59,6 +65,10 @@ def comparison(
     lines += [text(f"  {told}") for told in joined(effect_counts(summary), width - 2)]
     for told in left_out(summary):
         lines += paragraph(told, width, first="  ", style=DIM)
+    if summary.not_placed_anew:
+        lines += paragraph(not_placed_anew(summary), width, first="  ", style=DIM)
+    if summary.placed_anew is not None:
+        lines += _nodes(summary.placed_anew, titles(before, after), width)
     groups = summary.groups
     left = len(groups)
     for group in groups:
@@ -86,6 +96,16 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
     )
     if len(rows) > len(shown):
         lines.append(text(f"  {count(len(rows) - len(shown), 'more change')}: -o wide shows all", DIM))
+    return lines
+
+
+def _nodes(found: PlacedAnew, names: tuple[str, str], width: int) -> list[Text]:
+    if found.before == found.after:
+        return paragraph(placed_anew_title(found), width, first="  ", style=DIM)
+    lines = [BLANK, *paragraph(placed_anew_title(found), width, indent=2, style=BOLD)]
+    lines += columns(node_rows(found, names), indent=2)
+    for told in node_notes(found, names):
+        lines += paragraph(told, width, first="  ", indent=4)
     return lines
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from kschedx.explain.difference import Difference, Effect, Group, Side, Summary
+from kschedx.explain.placed_anew import PlacedAnew
 from kschedx.explain.profile_changes import WEIGHED, Change
 from kschedx.explain.setup import Setup
 from kschedx.explain.story import Preemption
@@ -15,6 +16,8 @@ from kschedx.render.words.comparison import left_out_text, setting_text
 
 ARROW = "→"
 MOST_GATES = 6
+MOST_NAME = 24
+"""Of what a column stands for; a file's name is at the end of its path."""
 
 _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
 
@@ -194,6 +197,48 @@ def _evictions(preemptions: tuple[Preemption, ...]) -> str:
 def _messages(difference: Difference) -> tuple[str, ...]:
     before, after = difference.before, difference.after
     return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
+
+
+def node_rows(found: PlacedAnew, names: tuple[str, str]) -> list[tuple[str, ...]]:
+    """How full nodes are now and as each profile fills them: a heading, then a row for each number."""
+    sides = (found.now, found.before, found.after)
+    rows: list[tuple[str, ...]] = [
+        ("", "now", *(name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)),
+        ("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides)),
+    ]
+    filled = ("cpu", "memory")
+    rows += [(f"{name} asked for there", *(f"{side.percent(name)}%" for side in sides)) for name in filled]
+    rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
+    if any(side.pending for side in sides):
+        rows.append(("pods without a place", *(f"{len(side.pending):,}" for side in sides)))
+    return rows
+
+
+def node_notes(found: PlacedAnew, names: tuple[str, str]) -> list[str]:
+    """The nodes that only one of the profiles leaves to be emptied, and who finds no place."""
+    told = []
+    for unused, name in ((found.emptied, names[1]), (found.filled, names[0])):
+        if unused:
+            told.append(f"could be emptied with {name} alone: {listed(unused, 6)}")
+    for side, name in ((found.before, names[0]), (found.after, names[1])):
+        if side.pending:
+            told.append(f"no place with {name}: {listed(side.pending, 4)}")
+    return told
+
+
+def placed_anew_title(found: PlacedAnew) -> str:
+    """What is simulated."""
+    if found.before == found.after:
+        return "nodes are filled alike by both, if the running pods are placed anew one after another"
+    if found.pods == 1:
+        return "nodes, if the running pod is placed anew"
+    return f"nodes, if the {found.pods:,} running pods are placed anew one after another, in queue order"
+
+
+def not_placed_anew(summary: Summary) -> str:
+    """That nodes are not told of."""
+    pods = count(summary.not_placed_anew, "running pod")
+    return f"not told: what it means for nodes; --nodes places the {pods} anew, one after another"
 
 
 def left_out(summary: Summary) -> list[str]:

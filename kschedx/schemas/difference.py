@@ -57,6 +57,19 @@ _POD = json_object(
     },
     closed=False,
 )
+_FILLING = json_object(
+    {
+        "nodes": INTEGER,
+        "inUse": INTEGER,
+        "unused": STRINGS,
+        "requested": COUNTS,
+        "allocatable": COUNTS,
+        "fullestPercent": COUNTS,
+        "pending": STRINGS,
+    },
+    closed=False,
+)
+_PLACED_ANEW = json_object({"placedAnew": INTEGER, "now": _FILLING, "before": _FILLING, "after": _FILLING})
 _GROUP = json_object({"effect": STRING, "causes": STRINGS, "count": INTEGER, "pods": array(_POD)})
 
 SCHEMA: Json = document(
@@ -75,6 +88,7 @@ SCHEMA: Json = document(
                     "undecided": by_name(STRING),
                     "leftOut": COUNTS,
                     "groups": array(_GROUP),
+                    "nodes": nullable(_PLACED_ANEW),
                 },
                 closed=False,
             )

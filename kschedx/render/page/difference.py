@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kschedx.explain.difference import Difference, Summary
+from kschedx.explain.placed_anew import PlacedAnew
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.render.comparison import comparison
@@ -15,7 +16,12 @@ from kschedx.render.comparison_words import (
     group_title,
     headline,
     left_out,
+    node_notes,
+    node_rows,
+    not_placed_anew,
+    placed_anew_title,
     pod_lines,
+    titles,
 )
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Notes, Page, Section, Table, Tone
 from kschedx.render.safe import visible
@@ -45,8 +51,12 @@ def _sections(before: Setup, after: Setup, changes: Sequence[Change], summary: S
     if summary is None:
         return
     told = (*effect_counts(summary), *left_out(summary))
+    if summary.not_placed_anew:
+        told = (*told, not_placed_anew(summary))
     if told:
         yield Notes(notes=tuple(map(visible, told)))
+    if summary.placed_anew is not None:
+        yield from _nodes(summary.placed_anew, titles(before, after))
     columns = tuple(Column(label=label) for label in ("pod", "what becomes of it", "why"))
     for group in summary.groups:
         yield Table(
@@ -54,6 +64,22 @@ def _sections(before: Setup, after: Setup, changes: Sequence[Change], summary: S
             columns=columns,
             rows=tuple(map(_row, group.differences)),
         )
+
+
+def _nodes(found: PlacedAnew, names: tuple[str, str]) -> Iterator[Section]:
+    title = placed_anew_title(found)
+    if found.before == found.after:
+        yield Notes(notes=(title,))
+        return
+    heading, *rows = node_rows(found, names)
+    yield Table(
+        title=title[0].upper() + title[1:],
+        columns=tuple(Column(label=visible(label)) for label in heading),
+        rows=tuple(tuple(map(visible, row)) for row in rows),
+    )
+    notes = node_notes(found, names)
+    if notes:
+        yield Notes(notes=tuple(map(visible, notes)))
 
 
 def _row(difference: Difference) -> tuple[str, str, str]:
