@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kschedx.api import (
     cluster_api,
+    controllers,
     devices,
     kueue,
     other_schedulers,
@@ -125,12 +126,12 @@ _ROWS = (
     ),
     Kind(
         name="ReplicationController", plural="replicationcontrollers", short_names=("rc",),
-        record=types.ReplicationController, template=_TEMPLATE, read_by=_SPREADING,
+        record=types.ReplicationController, template=_TEMPLATE, kept=controllers.OfReplicas, read_by=_SPREADING,
         leaves="which pods a ReplicationController spreads",
     ),
     Kind(
         name="ReplicaSet", plural="replicasets", group="apps", former_groups=_FORMER, short_names=("rs",),
-        is_numerous=True, record=types.ReplicaSet, template=_TEMPLATE, read_by=_SPREADING,
+        is_numerous=True, record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.OfReplicas, read_by=_SPREADING,
         leaves="which pods a ReplicaSet spreads",
     ),
     Kind(
@@ -140,16 +141,18 @@ _ROWS = (
     ),
     Kind(
         name="Deployment", plural="deployments", group="apps", former_groups=_FORMER, short_names=("deploy",),
-        template=_TEMPLATE,
+        template=_TEMPLATE, kept=controllers.OfReplicas,
     ),
     Kind(
         name="DaemonSet", plural="daemonsets", group="apps", former_groups=_FORMER, short_names=("ds",),
         template=_TEMPLATE,
     ),
-    Kind(name="Job", plural="jobs", group="batch", template=_TEMPLATE, is_numerous=True),
+    Kind(
+        name="Job", plural="jobs", group="batch", template=_TEMPLATE, kept=controllers.OfJob, is_numerous=True,
+    ),
     Kind(
         name="CronJob", plural="cronjobs", group="batch", versions=_SINCE_BETA, short_names=("cj",),
-        template=("spec", "jobTemplate", "spec", "template"),
+        template=("spec", "jobTemplate", "spec", "template"), kept=controllers.OfCronJob,
     ),
     Kind(
         name="PersistentVolume", plural="persistentvolumes", is_namespaced=False, is_numerous=True,

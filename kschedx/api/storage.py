@@ -199,12 +199,13 @@ class Ordinals(Struct, frozen=True):
 
 
 class OfStatefulSetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    replicas: Int32 | None = None
     ordinals: Ordinals | None = None
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
 
 
 class OfStatefulSet(Struct, frozen=True, kw_only=True):
-    """What a StatefulSet gives its pods beside the template."""
+    """How many pods a StatefulSet wants, and what it gives them beside the template."""
 
     spec: OfStatefulSetSpec = OfStatefulSetSpec()
 

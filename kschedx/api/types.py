@@ -455,10 +455,17 @@ class StatefulSet(Struct, frozen=True, kw_only=True):
 
 class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
+    min_available: Int32 | str | None = None
+    """A number of pods, or a percentage of them."""
+    max_unavailable: Int32 | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    disruptions_allowed: Int32 = 0
+    disruptions_allowed: Int32 | None = None
+    """None where no controller has looked at it; whoever reads it then takes it for 0."""
+    current_healthy: Int32 | None = None
+    desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
 
 

@@ -96,7 +96,7 @@ def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: Int
     labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
     for budget in budgets:
         selector = budget_selector(budget)
-        if selector is not None and budget.status.disruptions_allowed <= 0:
+        if selector is not None and (budget.status.disruptions_allowed or 0) <= 0:
             is_here = namespaces.where(budget.metadata.namespace.__eq__)
             protected |= is_here & labels.where(partial(covers, selector))
     return protected

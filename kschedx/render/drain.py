@@ -8,7 +8,7 @@ from rich.text import Text
 
 from kschedx.render.layout import BAD, BOLD, DIM, GOOD, line, paragraph
 from kschedx.render.units import count, listed
-from kschedx.simulate.drain import REFUSES, Drained, Fate, Leaves
+from kschedx.simulate.drain import REFUSES, STAYS, Drained, Fate, Leaves
 
 MOST_NODES = 25
 
@@ -26,12 +26,12 @@ def drain_lines(drained: Drained, width: int, most: int | None = None) -> list[T
             if held:
                 lines += paragraph(f"{listed(held, 3)}: {told}", width, first="  ")
         return lines
-    stopped: dict[str, list[str]] = {}
-    for one in drained.of(Fate.BUDGET):
-        stopped.setdefault(one.budget, []).append(one.pod)
-    allowed = dict(drained.budgets)
-    for budget, pods in stopped.items():
-        lines += paragraph(_stopped(budget, pods, allowed, drained), width, first="  ")
+    stopped: dict[tuple[Fate, str], list[str]] = {}
+    for one in drained.of(*STAYS):
+        stopped.setdefault((one.fate, one.budget), []).append(one.pod)
+    for (fate, budget), pods in stopped.items():
+        told = _several(budget) if fate is Fate.BUDGETS else _stopped(budget, drained)
+        lines += paragraph(f"{listed(pods, 3)}: {told}", width, first="  ")
     stranded = [one.pod for one in drained.pending]
     if stranded:
         verb = "finds" if len(stranded) == 1 else "find"
@@ -67,7 +67,7 @@ def _first_cause(drained: Drained) -> str:
     """The name behind the verdict."""
     if drained.is_refused:
         return f": {drained.of(*REFUSES)[0].pod}"
-    stopped = drained.of(Fate.BUDGET)
+    stopped = drained.of(*STAYS)
     if stopped:
         return f": {stopped[0].budget}"
     return f": {drained.pending[0].pod}" if drained.pending else ""
@@ -76,7 +76,7 @@ def _first_cause(drained: Drained) -> str:
 def verdict(drained: Drained) -> str:
     evicted = drained.of(Fate.EVICTED)
     deleted = drained.of(Fate.DELETED)
-    blocked, pending = drained.of(Fate.BUDGET), drained.pending
+    blocked, pending = drained.of(*STAYS), drained.pending
     if drained.is_refused:
         return "kubectl drain would refuse, and evict nothing"
     if not evicted and not deleted and not blocked:
@@ -96,14 +96,19 @@ def verdict(drained: Drained) -> str:
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
 
 
-def _stopped(budget: str, pods: list[str], allowed: dict[str, int], drained: Drained) -> str:
-    number = allowed.get(budget)
-    told = f"{listed(pods, 3)}: budget {budget} "
-    if number is None:
-        return f"{listed(pods, 3)}: covered by {budget} at once, and the API server evicts no such pod"
-    if number == 0:
-        return told + "allows no disruption now"
-    return told + f"lets {number:,} go at a time, and those that went have not come back"
+def _stopped(budget: str, drained: Drained) -> str:
+    """What a budget has to do with it: the numbers are those that the API server's error has."""
+    found, first = drained.held[budget], dict(drained.budgets)[budget]
+    now = "allows no disruption now"
+    if found.needed >= found.healthy:
+        now = f"needs {count(found.needed, 'healthy pod')} and has {found.healthy:,}"
+    if first:
+        return f"budget {budget} lets {first:,} go at a time; those that went have not come back, and it {now}"
+    return f"budget {budget} {now}"
+
+
+def _several(budgets: str) -> str:
+    return f"has more than one budget ({budgets}), and the API server evicts no such pod"
 
 
 def _budgets(drained: Drained) -> str:

@@ -1,25 +1,23 @@
 """A drain as `kubectl drain` does it: who goes, who stays, what a PodDisruptionBudget stops.
 
-Pods are evicted as long as their budgets allow it. A pod that its controller has made anew and that has found a node
-counts as ready again, which gives its budget back; one that finds none keeps it used up.
+Pods are evicted as long as their budgets allow it, which `budgets` says.
 
-Sources of the rules: staging/src/k8s.io/kubectl/pkg/drain/filters.go, and pkg/registry/core/pod/storage/eviction.go.
+Source of the rules: staging/src/k8s.io/kubectl/pkg/drain/filters.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.api.selectors import Selector, compile_selector
-from kschedx.api.types import PodDisruptionBudget
-from kschedx.errors import InputError
 from kschedx.framework.moving import Run
+from kschedx.simulate.budgets import Budget, Standing, budgets_of, is_ready
 from kschedx.simulate.controllers import is_controlled, is_of_daemon_set, is_of_kubelet
 from kschedx.simulate.nodes import cordoned
 from kschedx.simulate.queue import Queue
+from kschedx.snapshot.snapshot import Snapshot
 
 
 class Fate(StrEnum):
@@ -35,9 +33,15 @@ class Fate(StrEnum):
     NEEDS_EMPTYDIR_FLAG = "needs-delete-emptydir-data"
     BUDGET = "budget"
     """A PodDisruptionBudget does not let it go."""
+    BUDGETS = "budgets"
+    """It has more than one, and the API server evicts no such pod."""
+    TERMINATING = "terminating"
+    """It is on its way already."""
 
 
 REFUSES = frozenset({Fate.NEEDS_FORCE, Fate.NEEDS_EMPTYDIR_FLAG})
+STAYS = frozenset({Fate.BUDGET, Fate.BUDGETS})
+LEAVES = frozenset({Fate.EVICTED, Fate.DELETED, Fate.TERMINATING})
 
 
 class Leaves(Struct, frozen=True, kw_only=True):
@@ -46,7 +50,7 @@ class Leaves(Struct, frozen=True, kw_only=True):
     pod: str
     fate: Fate
     budget: str = ""
-    """`namespace/name` of the one that stops it."""
+    """`namespace/name` of the one that stops it, or of all, where it has several."""
     node: str = ""
     """Where its successor went; empty where it has none, or waits."""
     message: str = ""
@@ -62,6 +66,8 @@ class Drained(Struct, frozen=True, kw_only=True):
     """How many times the budgets had to be waited for, the first eviction included."""
     budgets: tuple[tuple[str, int], ...] = ()
     """The budgets of its pods, with how many at a time each lets go."""
+    held: Mapping[str, Standing] = {}
+    """How those that stop it stand in the end."""
 
     @property
     def is_refused(self) -> bool:
@@ -79,7 +85,7 @@ class Drained(Struct, frozen=True, kw_only=True):
     @property
     def is_done(self) -> bool:
         """The node is empty but for what belongs to it, and everything has found another."""
-        return not self.is_refused and not self.of(Fate.BUDGET) and not self.pending
+        return not self.is_refused and not self.of(*STAYS) and not self.pending
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -94,25 +100,19 @@ class Drained(Struct, frozen=True, kw_only=True):
         }
 
 
-class _Budget(Struct):
-    """A budget while pods go and come back."""
-
-    name: str
-    namespace: str
-    selector: Selector
-    allowed: int
-
-
 class Evictor:
     """Drains nodes of a run."""
 
-    def __init__(self, run: Run, queue: Queue, *, force: bool, delete_emptydir_data: bool, recreate: bool) -> None:
+    def __init__(
+        self, run: Run, queue: Queue, base: Snapshot, *, force: bool, delete_emptydir_data: bool, recreate: bool
+    ) -> None:
+        """`base` is the cluster of which the status of its budgets was made."""
         self._run = run
         self._queue = queue
         self._force = force
         self._delete_emptydir_data = delete_emptydir_data
         self._recreate = recreate
-        self._budgets = list(filter(None, map(_budget, run.snapshot.disruption_budgets)))
+        self._budgets = list(budgets_of(base))
 
     def drain(self, name: str, *, comes_back: bool) -> Drained:
         """Cordon a node and evict what kubectl would. `comes_back`: it is schedulable again in the end."""
@@ -122,21 +122,26 @@ class Evictor:
         cluster.replace_node(node, cordoned(before, unschedulable=True))
         rows = cluster.pods.on_node(node).tolist()
         fates = {row: self._fate(row) for row in rows}
-        its_budgets = [budget for budget in self._budgets if any(self._covers(budget, row) for row in rows)]
-        at_a_time = tuple((budget.name, budget.allowed) for budget in its_budgets)
+        of_pod = {row: [one for one in self._budgets if one.covers(cluster.pods, row)] for row in rows}
+        standing = {one: self._standing(one) for ones in of_pod.values() for one in ones}
         waves = 0
-        stopped: dict[int, str] = {}
+        stopped: dict[int, tuple[Budget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
-            going = [row for row, fate in fates.items() if fate in (Fate.EVICTED, Fate.DELETED)]
-            waves, stopped = self._evict(going)
+            going = [row for row, fate in fates.items() if fate in LEAVES]
+            waves, stopped = self._evict({row: of_pod[row] for row in going})
         if comes_back:
             cluster.replace_node(node, before)
+        held = {one for ones in stopped.values() for one in ones}
         return Drained(
             node=name,
-            pods=tuple(self._leaves(row, fate, stopped.get(row, "")) for row, fate in fates.items()),
+            pods=tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items()),
             waves=waves,
-            budgets=at_a_time,
+            budgets=tuple((one.name, max(found.allowed, 0)) for one, found in standing.items()),
+            held={one.name: self._standing(one) for one in standing if one in held},
         )
+
+    def _standing(self, budget: Budget) -> Standing:
+        return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.made)
 
     def _fate(self, row: int) -> Fate:
         """In the order of kubectl's filters."""
@@ -149,77 +154,66 @@ class Evictor:
         keeps_data = any(volume.empty_dir is not None for volume in pods.specs[row].volumes)
         if keeps_data and not self._delete_emptydir_data:
             return Fate.NEEDS_EMPTYDIR_FLAG
-        if not is_controlled(owners):
-            return Fate.DELETED if self._force else Fate.NEEDS_FORCE
-        return Fate.EVICTED if self._recreate else Fate.DELETED
+        if not is_controlled(owners) and not self._force:
+            return Fate.NEEDS_FORCE
+        if pods.deletion_timestamps[row]:
+            return Fate.TERMINATING
+        return Fate.EVICTED if is_controlled(owners) and self._recreate else Fate.DELETED
 
-    def _evict(self, rows: Sequence[int]) -> tuple[int, dict[int, str]]:
-        """Waves of evictions, each followed by the queue. Returns their number, and the pods left to the budgets that
-        stop them."""
+    def _evict(self, left: dict[int, list[Budget]]) -> tuple[int, dict[int, tuple[Budget, ...]]]:
+        """Waves of evictions, each followed by the queue. `left` are rows of pods with their budgets. Returns the
+        number of waves, and the pods that stay with the budgets that stop them."""
         cluster = self._run.cluster
-        left = list(rows)
         waves = 0
         while left:
-            wave: list[int] = []
-            for row in left:
-                budgets = [budget for budget in self._budgets if self._covers(budget, row)]
-                # the API server does not evict a pod that has more than one
-                if len(budgets) > 1 or any(budget.allowed < 1 for budget in budgets):
-                    continue
-                for budget in budgets:
-                    budget.allowed -= 1
-                wave.append(row)
+            wave = self._wave(left)
             if not wave:
                 break
             waves += 1
             again = []
             for row in wave:
-                comes_back = self._recreate and is_controlled(cluster.pods.owners[row])
+                comes_back = self._fate(row) is Fate.EVICTED
                 self._queue.depart(row, waits=comes_back)
                 if comes_back:
                     again.append(row)
             self._queue.is_last(again)
             self._queue.run(again)
-            for row in again:
-                if cluster.pods.node[row] >= 0:
-                    for budget in self._budgets:
-                        budget.allowed += self._covers(budget, row)
-            left = [row for row in left if row not in set(wave)]
-        return waves, {row: self._stopping(row) for row in left}
+            left = {row: budgets for row, budgets in left.items() if row not in wave and cluster.pods.node[row] >= 0}
+        return waves, {row: tuple(budgets) for row, budgets in left.items()}
 
-    def _stopping(self, row: int) -> str:
-        budgets = [budget for budget in self._budgets if self._covers(budget, row)]
-        return ", ".join(budget.name for budget in budgets if len(budgets) > 1 or budget.allowed < 1)
-
-    def _covers(self, budget: _Budget, row: int) -> bool:
+    def _wave(self, left: dict[int, list[Budget]]) -> set[int]:
+        """Rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
-        labels = pods.labels[row]
-        return pods.namespaces[row] == budget.namespace and bool(labels) and budget.selector.matches(labels)
+        standing = {one: self._standing(one) for budgets in left.values() for one in budgets}
+        allowed = {one: found.allowed for one, found in standing.items()}
+        wave: set[int] = set()
+        for row, budgets in left.items():
+            is_made = row in self._queue.made
+            if not budgets or pods.deletion_timestamps[row] or (pods.phases[row] == "Pending" and not is_made):
+                wave.add(row)
+                continue
+            budget = budgets[0]
+            found = standing[budget]
+            if len(budgets) > 1:
+                continue
+            is_enough = found.healthy >= found.needed > 0
+            if not (is_made or is_ready(pods, row)) and (budget.frees_unhealthy or is_enough):
+                wave.add(row)
+            elif allowed[budget] > 0:
+                allowed[budget] -= 1
+                wave.add(row)
+        return wave
 
-    def _leaves(self, row: int, fate: Fate, budget: str) -> Leaves:
+    def _leaves(self, row: int, fate: Fate, stopped: Sequence[Budget]) -> Leaves:
         pods = self._run.cluster.pods
-        if budget:
-            fate = Fate.BUDGET
+        if stopped:
+            fate = Fate.BUDGET if len(stopped) == 1 else Fate.BUDGETS
         node, message = "", ""
         if fate is Fate.EVICTED and pods.node[row] >= 0:
             node = pods.node_names[row]
         elif fate is Fate.EVICTED:
             last = next((step for step in reversed(self._queue.steps) if step.pod == row), None)
-            if last is not None:
-                message = last.undecided if last.decision is None else last.decision.message
-        return Leaves(pod=pods.key(row), fate=fate, budget=budget, node=node, message=message)
-
-
-def _budget(budget: PodDisruptionBudget) -> _Budget | None:
-    """None for one that no pod belongs to."""
-    try:
-        selector = compile_selector(budget.spec.selector)
-    except InputError:
-        return None
-    metadata = budget.metadata
-    return _Budget(
-        name=f"{metadata.namespace}/{metadata.name}",
-        namespace=metadata.namespace,
-        selector=selector,
-        allowed=budget.status.disruptions_allowed,
-    )
+            message = "" if last is None else last.message
+        return Leaves(
+            pod=pods.key(row), fate=fate, budget=", ".join(one.name for one in stopped), node=node, message=message
+        )

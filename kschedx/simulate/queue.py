@@ -8,7 +8,7 @@ and who stayed behind is tried again as long as a round changed something.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -128,6 +128,15 @@ class Queue:
         self.gated += [row for row in taken if pods.specs[row].scheduling_gates]
         places = sorted(self._place(row) for row in taken if not pods.specs[row].scheduling_gates)
         return [row for _, _, row in places]
+
+    @property
+    def made(self) -> Collection[int]:
+        """Rows of the pods that were made while the cluster moved."""
+        return self._created.keys()
+
+    def forget(self, kept: Collection[int]) -> None:
+        """All but these pods were there before."""
+        self._created = {row: created for row, created in self._created.items() if row in kept}
 
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kschedx.api.int_or_string import scaled
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.simulator import Simulator
 from kschedx.simulate.workloads import Workload, first_to_go
@@ -58,11 +59,6 @@ def roll(simulator: Simulator, workload: Workload, rolling: Rolling, old: Sequen
 
 
 def _share(value: object, whole: int, *, is_up: bool) -> int:
-    """A number, or a percentage of the whole, rounded as said."""
-    if isinstance(value, int):
-        return max(value, 0)
-    digits = str(value).removesuffix("%")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 4:
-        return _share(_DEFAULT, whole, is_up=is_up)
-    product = int(digits) * whole
-    return -(-product // 100) if is_up else product // 100
+    """A number, or a percentage of the whole, rounded as said; the default where it is neither."""
+    found = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
+    return max(found, 0) if found is not None else _share(_DEFAULT, whole, is_up=is_up)

@@ -34,9 +34,19 @@ class Options(Struct, frozen=True, kw_only=True):
 class Simulator:
     """One stretch of time in which pods come and go, and nobody changes the cluster by hand."""
 
-    def __init__(self, start: Snapshot, setup: Setup, options: Options, new: Iterable[str] = ()) -> None:
-        """`new` are pods that were made only now, by `namespace/name`."""
+    def __init__(
+        self,
+        start: Snapshot,
+        setup: Setup,
+        options: Options,
+        new: Iterable[str] = (),
+        *,
+        base: Snapshot | None = None,
+    ) -> None:
+        """`new` are pods that were made only now, by `namespace/name`; `base` is the cluster as it was read, which is
+        the start where nobody changed it."""
         self.start = start
+        self._base = base or start
         self.setup = setup
         self.options = options
         self.run = self.begun()
@@ -71,6 +81,7 @@ class Simulator:
         evictor = Evictor(
             self.run,
             self.queue,
+            self._base,
             force=self.options.force,
             delete_emptydir_data=self.options.delete_emptydir_data,
             recreate=self.options.recreate,

@@ -53,7 +53,7 @@ def changed_world(
                 workbench.apply(change)
             continue
         nodes = [workbench.node(change).name for change in some]
-        stage = Simulator(workbench.snapshot, setup, options, workbench.changed.new)
+        stage = Simulator(workbench.snapshot, setup, options, workbench.changed.new, base=snapshot)
         stage.place(_others(workbench.snapshot, workbench.changed.new, asked))
         stage.drain(dict.fromkeys(nodes), comes_back=False)
         stages.append(stage)
@@ -89,7 +89,7 @@ def settled(
     Raises `InputError` for the first change that cannot be made.
     """
     world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked)
-    last = Simulator(world.snapshot, setup, options, world.new)
+    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot)
     last.place(_others(world.snapshot, world.new, asked))
     return *world.stages, last
 
@@ -110,7 +110,7 @@ def simulate(
     """
     options = options or Options()
     world = changed_world(snapshot, setup, wanted, options, namespace)
-    last = Simulator(world.snapshot, setup, options, world.new)
+    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot)
     if only is None:
         last.queue.run(last.waiting())
     else:
@@ -147,10 +147,11 @@ def drain_each(
     """Drain every node by itself, in the cluster as it is. Raises `InputError`."""
     stages = settled(snapshot, setup, wanted, options, namespace)
     last = stages[-1]
-    mark = last.run.cluster.mark()
+    mark, made = last.run.cluster.mark(), frozenset(last.queue.made)
     for name in nodes:
         last.drain([name], comes_back=True)
         last.run.cluster.revert(mark)
+        last.queue.forget(made)
     return Simulation(stages=stages, setup=setup, before=snapshot, changes=wanted)
 
 

@@ -209,15 +209,28 @@ def _bytes(raw: MaybeRaw) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
+_UNREADY = ({"type": "Ready", "status": "False"},)
+_CONDITIONS = msgspec.json.Decoder(tuple[types.PodCondition, ...])
+
+
+def _is_unready(text: bytes) -> bool:
+    try:
+        return any((one.type, one.status) == ("Ready", "False") for one in _CONDITIONS.decode(text))
+    except msgspec.ValidationError:
+        return False  # whoever reads conditions refuses it
+
+
 def slim_status(status: SlimPodStatus) -> bytes:
     """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod."""
     part: dict[str, object] = {}
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
-        # timestamps of their own
+        # timestamps of their own, without which budgets are told that a pod is not ready
         if b"DisruptionTarget" in text or b"PodResizePending" in text or b"Unschedulable" in text:
             part["conditions"] = status.conditions
+        elif b'"False"' in text and _is_unready(text):
+            part["conditions"] = _UNREADY
     for name, statuses in (
         ("containerStatuses", status.container_statuses),
         ("initContainerStatuses", status.init_container_statuses),

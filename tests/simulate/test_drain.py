@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.simulate.changes import changes
 from kschedx.simulate.drain import Drained, Fate
 from kschedx.simulate.simulator import Options, Simulator
-from kschedx.simulate.what_if import drain_each, drain_in_turn
+from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, pod
 from tests.simulate.clusters import budget, deployment, nodes, shop
@@ -125,3 +126,88 @@ def test_a_drain_and_back_again_is_the_same_cluster() -> None:
     assert after.cluster.nodes == before.cluster.nodes
     assert list(after.pods.start_times) == list(before.pods.start_times)
     assert [after.pods[row] for row in range(len(after.pods))] == [before.pods[row] for row in range(len(before.pods))]
+
+
+def pdb(status: Mapping[str, object] | None = None, **spec: object) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+        "status": dict(status or {}),
+    }
+
+
+def ready(manifest: Manifest, is_ready: str = "True") -> Manifest:
+    status = {**manifest["status"], "conditions": [{"type": "Ready", "status": is_ready}]}  # type: ignore[dict-item] # a map
+    return {**manifest, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("spec", "waves", "stays"),
+    [
+        ({"maxUnavailable": 1}, 3, 0),
+        ({"maxUnavailable": 2}, 2, 0),
+        ({"maxUnavailable": "50%"}, 2, 0),
+        ({"minAvailable": 1}, 2, 0),
+        ({"minAvailable": "60%"}, 3, 0),
+        ({"minAvailable": 3}, 0, 3),
+        ({"maxUnavailable": 0}, 0, 3),
+        ({"minAvailable": "100%"}, 0, 3),
+    ],
+)
+def test_a_budget_without_a_status_is_worked_out(spec: dict[str, object], waves: int, stays: int) -> None:
+    web = deployment("web", "1", ["node-1", "node-1", "node-1"])
+    (one,) = drained([*nodes(), *web, pdb(None, **spec)], "node-1")
+    assert (one.waves, len(one.of(Fate.BUDGET))) == (waves, stays)
+
+
+@pytest.mark.parametrize(("replicas", "waves"), [(5, 3), (3, 0)])
+def test_replicas_that_are_changed_change_what_a_budget_allows(replicas: int, waves: int) -> None:
+    """The status speaks of five pods, of which two may go; with three of them none may."""
+    web = deployment("web", "1", ["node-1", "node-1", "node-1", "node-2", "node-2"])
+    status: dict[str, object] = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3}
+    snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, minAvailable=3)])
+    wanted = changes([{"scale": f"deploy/web={replicas}"}, {"drain": "node-1"}], lambda path: [])
+    (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
+    assert one.waves == (2 if waves else 0)
+    assert bool(one.of(Fate.BUDGET)) is not bool(waves)
+
+
+@pytest.mark.parametrize(
+    ("policy", "allowed", "healthy", "needed", "fate"),
+    [
+        (None, 0, 1, 2, Fate.BUDGET),
+        (None, 0, 2, 2, Fate.EVICTED),
+        (None, 0, 0, 0, Fate.BUDGET),
+        ("IfHealthyBudget", 0, 1, 2, Fate.BUDGET),
+        ("AlwaysAllow", 0, 1, 2, Fate.EVICTED),
+    ],
+)
+def test_a_pod_that_is_not_ready(policy: str | None, allowed: int, healthy: int, needed: int, fate: Fate) -> None:
+    made, replica_set, first, *others = deployment("web", "1", ["node-1", "node-2", "node-3"])
+    pods = [ready(first, "False"), *map(ready, others)]
+    status: dict[str, object] = {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": needed}
+    spec: dict[str, object] = {
+        "minAvailable": needed,
+        **({} if policy is None else {"unhealthyPodEvictionPolicy": policy}),
+    }
+    (one,) = drained([*nodes(), made, replica_set, *pods, pdb(status, **spec)], "node-1")
+    assert fates(one) == {"web-0": fate}
+
+
+def test_what_no_budget_is_asked_about() -> None:
+    """A pod that has not started, and one that is on its way already."""
+    made, replica_set, first, second = deployment("web", "1", ["node-1", "node-1"])
+    first["status"] = {"phase": "Pending"}
+    second["metadata"]["deletionTimestamp"] = "2026-11-20T09:00:00Z"  # type: ignore[index] # a map of maps
+    (one,) = drained([*nodes(), made, replica_set, first, second, budget("web", 0)], "node-1")
+    assert fates(one) == {"web-0": Fate.EVICTED, "web-1": Fate.TERMINATING}
+    assert one.is_done
+
+
+def test_a_pod_with_two_budgets_is_never_evicted() -> None:
+    second = {**budget("web", 1), "metadata": {"name": "all", "namespace": "shop"}}
+    (one,) = drained([*nodes(), *deployment("web", "1", ["node-1", "node-2"]), budget("web", 1), second], "node-1")
+    assert fates(one) == {"web-0": Fate.BUDGETS}
+    assert [leaves.budget for leaves in one.pods] == ["shop/web, shop/all"]

@@ -181,3 +181,18 @@ def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
     assert [line.partition(" ")[0] for line in ran.out.splitlines()] == [
         f"shop/web-{HASH}-new{number}" for number in (1, 2)
     ]
+
+
+def test_a_snapshot_keeps_how_many_there_should_be(tmp_path: Path) -> None:
+    """What `kschedx snapshot` writes is cut down, and anonymized or not it answers the same."""
+    made, *others = deployment("web", "3", ["node-1"])
+    made["spec"] = {**made["spec"], "replicas": 5, "strategy": {"type": "Recreate"}}  # type: ignore[dict-item] # a map
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*SMALL, made, *others]}))
+    for number, options in enumerate(((), ("--anonymize",))):
+        file = tmp_path / f"slim-{number}.json"
+        assert kschedx("snapshot", "-s", tmp_path / "cluster.json", "-o", file, *options).code == 0
+        workload = next(one for one in json.loads(file.read_text())["items"] if one["kind"] == "Deployment")
+        assert (workload["spec"]["replicas"], workload["spec"]["strategy"]) == (5, {"type": "Recreate"})
+        name, namespace = workload["metadata"]["name"], workload["metadata"]["namespace"]
+        told = headline(kschedx("why", f"deploy/{name}", "-n", namespace, "-s", file))
+        assert told.endswith("2 of the 4 replicas that it lacks can be placed, 2 cannot")

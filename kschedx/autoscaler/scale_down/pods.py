@@ -198,7 +198,7 @@ class Fates:
             with suppress(InputError):  # a selector that cannot be read covers nothing
                 selector = compile_selector(one.spec.selector)
                 found.append(
-                    _Budget(one.metadata.name, one.metadata.namespace, selector, one.status.disruptions_allowed)
+                    _Budget(one.metadata.name, one.metadata.namespace, selector, one.status.disruptions_allowed or 0)
                 )
         return tuple(found)
 

@@ -48,6 +48,16 @@ _TOPOLOGY = frozenset({
 })  # fmt: skip
 _setting = changes.text(lambda text, _: text if text in _TOPOLOGY or re.fullmatch(r"[0-9]{1,4}", text) else "")
 
+
+_policy = changes.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealthyBudget") else "")
+
+
+def _share(value: object, _: Names) -> object:
+    """A number, or a percentage."""
+    is_share = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}%", value) is not None
+    return value if is_share or (isinstance(value, int) and not isinstance(value, bool)) else None
+
+
 BY_FIELD: Mapping[str, Change] = {
     "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
     "setting": _setting,
@@ -59,8 +69,13 @@ BY_FIELD: Mapping[str, Change] = {
     "annotations": _annotations,
     "host_ip": _ip,
     "scheduler_name": _kept,
+    "unhealthy_pod_eviction_policy": _policy,
     "start": changes.ordinal,
     "disrupted_pods": changes.times,
+    # numbers of pods, or shares of them
+    "min_available": _share,
+    "max_unavailable": _share,
+    "max_surge": _share,
     "extended_resource_name": changes.text(changes.resource),
     "kubelet_version": changes.text(changes.version),
     "attributes": device_texts.attributes,

@@ -74,6 +74,7 @@ NoSchedule PreferNoSchedule NoExecute
 TCP UDP SCTP
 Always OnFailure Never PreemptLowerPriority RestartAllContainers Restart
 DoNotSchedule ScheduleAnyway Honor Ignore
+RollingUpdate Recreate AlwaysAllow IfHealthyBudget
 Pending Running Succeeded Failed Unknown Bound Available Released Lost
 True False PodScheduled PodResizePending PodResizeInProgress Infeasible Deferred DisruptionTarget PreemptionByScheduler
 Ready MemoryPressure DiskPressure PIDPressure NetworkUnavailable OutOfDisk

@@ -137,7 +137,7 @@ def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntA
             matching = matching[np.array(fresh, dtype=np.bool_)]
         nodes = index[matching]
         nth = np.arange(1, len(nodes) + 1) - np.searchsorted(nodes, nodes)
-        violating[matching[nth > budget.status.disruptions_allowed]] = True
+        violating[matching[nth > (budget.status.disruptions_allowed or 0)]] = True
     return violating
 
 
