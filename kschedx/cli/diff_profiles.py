@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
-from kschedx.cli.options import SHARD, Part
+from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks, shard_of
 
@@ -65,9 +65,8 @@ def diff_profiles(
     ] = None,
     all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
     all_running: Annotated[bool, typer.Option("--all", help="Every running pod, without itself.")] = False,
-    selector: Annotated[
-        str | None, typer.Option("--selector", "-l", metavar="LABELS", help="Pods with these labels, as kubectl's -l.")
-    ] = None,
+    selector: SELECTOR = None,
+    all_namespaces: ALL_NAMESPACES = False,
     pod: Annotated[
         str | None,
         typer.Option(metavar="NAMESPACE/NAME", help="One pod's two stories side by side.", show_default=False),
@@ -144,13 +143,15 @@ def diff_profiles(
         return _one(pair, found, pods, output, in_detail=pod is not None)
     pair = Pair(reached.snapshot, before, after)
     rows, left_out = pair.choose(
-        namespace=question.namespace,
+        namespace=namespace_of_many(
+            question.namespace, reached.namespace, everywhere=all_namespaces, by_labels=not (all_pending or all_running)
+        ),
         labels=None if selector is None else parse_label_query(selector),
         pending=all_pending,
         running=all_running,
     )
     if selector is not None and not rows and not left_out:
-        raise InputError(f'no pod has the labels "{selector}"', hint="without -n, all namespaces are searched")
+        raise InputError(f'no pod has the labels "{selector}"', hint="-A searches every namespace")
     connection.tell_missing(pair.snapshot)
     rows = rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))

@@ -48,7 +48,7 @@ _NAMESPACE = Annotated[
         "--namespace",
         "-n",
         metavar="NAME",
-        help="The namespace of what is named.  [default: the context's]",
+        help="The namespace of what is named or chosen.  [default: the context's; every one for --all, --all-pending]",
         autocompletion=completion.namespaces,
     ),
 ]
@@ -232,6 +232,29 @@ READS = (Part.CLUSTER, Part.CONNECTION)
 WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
 DECIDES = tuple(part for part in Part if part not in WHAT_IF)
 """What a command takes that says where pods go."""
+
+SELECTOR = Annotated[
+    str | None,
+    typer.Option(
+        "--selector", "-l", metavar="LABELS", help="Pods with these labels, in one namespace unless -A: kubectl's -l."
+    ),
+]
+ALL_NAMESPACES = Annotated[
+    bool,
+    typer.Option("--all-namespaces", "-A", help="With -l: pods of every namespace, as all others are without -n."),
+]
+
+
+def namespace_of_many(named: str | None, default: str, *, everywhere: bool, by_labels: bool) -> str | None:
+    """The namespace of the pods that a command is about; None for every one.
+
+    Those with labels are in the one that is named, or the context's, as kubectl has it; all pods, and all that wait,
+    are in any unless one is named.
+    """
+    if everywhere:
+        return None
+    return named or (default if by_labels else None)
+
 
 SHARD = Annotated[
     str | None,

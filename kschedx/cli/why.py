@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import DECIDES, SHARD, Part
+from kschedx.cli.options import ALL_NAMESPACES, DECIDES, SELECTOR, SHARD, Part
 from kschedx.cli.output import Format, option
 from kschedx.cli.question import Question, asks
 
@@ -61,12 +61,8 @@ def why(
         ),
     ] = None,
     all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
-    selector: Annotated[
-        str | None, typer.Option("--selector", "-l", metavar="LABELS", help="Pods with these labels, as kubectl's -l.")
-    ] = None,
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="With --all-pending or -l: pods of every namespace.")
-    ] = False,
+    selector: SELECTOR = None,
+    all_namespaces: ALL_NAMESPACES = False,
     alone: Annotated[
         bool, typer.Option("--alone", help="Each pod as if it came next, whatever the others take; of a workload one.")
     ] = False,

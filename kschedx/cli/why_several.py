@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Format, write
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.wanted import Wanted
@@ -133,11 +134,15 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.render.words.notes import note_text
     from kschedx.simulate.in_turn import InTurn
 
-    snapshot, namespace = reached.snapshot, question.namespace
-    is_everywhere = wanted.all_namespaces or (namespace is None and wanted.all_pending)
+    snapshot = reached.snapshot
     rows = rows_in_queue_order(
         snapshot,
-        namespace=None if is_everywhere else namespace or reached.namespace,
+        namespace=namespace_of_many(
+            question.namespace,
+            reached.namespace,
+            everywhere=wanted.all_namespaces,
+            by_labels=not wanted.all_pending,
+        ),
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
     )

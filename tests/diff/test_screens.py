@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "fixtures/bin-packing/cluster.yaml",
     ),
     "filter": ("default", "hard-zone-spread", "-s", "fixtures/volume-local-cordoned/cluster.yaml", "--all"),
-    "feasible-nodes": ("default", "hard-zone-spread", *WEB, "-l", "app=web"),
+    "feasible-nodes": ("default", "hard-zone-spread", *WEB, "-l", "app=web", "-A"),
     "preemption": (
         "default",
         "no-preemption",
