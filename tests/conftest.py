@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 # how fast a machine is says nothing about a law
 settings.register_profile("kschedx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("kschedx"), max_examples=2000)
 settings.load_profile("kschedx")
 
 ROOT = Path(__file__).resolve().parent.parent

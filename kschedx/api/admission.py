@@ -28,7 +28,8 @@ from kschedx.api.priority import priority_conflicts, resolve_priority
 from kschedx.api.runtime_class import apply_runtime_class, check_overhead, find_runtime_class
 from kschedx.api.tolerations import NO_EXECUTE, toleration_text
 from kschedx.api.types import Labels, LimitRange, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration
-from kschedx.api.validation import DEFAULT_OPTIONS, ValidationOptions, validate_pod
+from kschedx.api.validation import validate_pod
+from kschedx.api.validation_parts import DEFAULT_OPTIONS, ValidationOptions
 from kschedx.errors import InputError, nearest
 
 LIMIT_RANGER = "LimitRanger"

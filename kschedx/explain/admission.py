@@ -21,7 +21,7 @@ from kschedx.api.given import encoded
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
 from kschedx.api.types import Pod
-from kschedx.api.validation import ValidationOptions
+from kschedx.api.validation_parts import ValidationOptions
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import admission as notes

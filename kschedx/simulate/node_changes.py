@@ -7,12 +7,12 @@ from itertools import count
 
 from msgspec.structs import replace
 
+from kschedx.api.placement_validation import EFFECTS
 from kschedx.api.types import Node, Taint
+from kschedx.api.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
 from kschedx.simulate.nodes import another_like
 from kschedx.snapshot.snapshot import Snapshot
-
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
@@ -66,7 +66,11 @@ def more_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]
 
 def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: str) -> Node:
     """The only node in a file. Raises `InputError`."""
-    nodes = [manifest for manifest, _ in objects if manifest.get("kind") == "Node"]
+    nodes = [(manifest, place) for manifest, place in objects if manifest.get("kind") == "Node"]
     if len(nodes) != 1:
         raise InputError(f"{path} holds {len(nodes)} nodes, one is needed")
-    return Snapshot.from_objects(nodes).cluster.nodes[0]
+    [(manifest, place)] = nodes
+    node = Snapshot.from_objects([manifest]).cluster.nodes[0]
+    for error in validate_written_node(node):
+        raise error.at(Place(object=f"Node {node.name}")).at(place)
+    return node

@@ -11,7 +11,7 @@ from kschedx.api.admission import AdmissionChange, AdmissionContext, admit, chec
 from kschedx.api.limit_range import default_limit_range
 from kschedx.api.optional_admission import DEFAULT_TOLERATIONS, NODE_SELECTOR, OPTIONAL_PLUGINS
 from kschedx.api.types import LimitRange, Pod, PriorityClass, RuntimeClass, Toleration
-from kschedx.api.validation import ValidationOptions
+from kschedx.api.validation_parts import ValidationOptions
 from kschedx.errors import InputError
 
 Json = dict[str, Any]

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from kschedx.api.defaulting import default_pod, merge_spread_label_keys
-from kschedx.api.types import Node, Pod
-from kschedx.api.validation import ValidationOptions, validate_node, validate_pod
+from kschedx.api.types import Pod
+from kschedx.api.validation import validate_pod
+from kschedx.api.validation_parts import ValidationOptions
 
 Json = dict[str, object]
 
@@ -629,57 +630,3 @@ def test_what_is_hostile_is_shown_escaped() -> None:
     errors = errors_of({"priorityClassName": "\x1b[31mred"})
 
     assert errors == [f'spec.priorityClassName: Invalid value: "\\x1b[31mred": {DNS_SUBDOMAIN}']
-
-
-@pytest.mark.parametrize(
-    ("node", "errors"),
-    [
-        (
-            {
-                "metadata": {"name": "n1", "labels": {"zone": "a"}},
-                "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}, {"key": "gpu", "effect": "NoExecute"}]},
-                "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3500m", "pods": "110"}},
-            },
-            [],
-        ),
-        ({"metadata": {"name": "N1"}}, [f'metadata.name: Invalid value: "N1": {DNS_SUBDOMAIN}']),
-        (
-            {"metadata": {"name": "n1", "namespace": "shop"}},
-            ["metadata.namespace: Forbidden: not allowed on this type"],
-        ),
-        (
-            {"metadata": {"name": "n1"}, "spec": {"taints": [{"key": "gpu", "value": "a b", "effect": "NoWay"}]}},
-            [
-                f'metadata.taints[0].value: Invalid value: "a b": {LABEL_VALUE}',
-                (
-                    'metadata.taints[0].effect: Unsupported value: "NoWay": '
-                    'supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"'
-                ),
-            ],
-        ),
-        (
-            {"metadata": {"name": "n1"}, "spec": {"taints": [{"key": "gpu"}]}},
-            ["metadata.taints[0].effect: Required value"],
-        ),
-        (
-            {
-                "metadata": {"name": "n1"},
-                "spec": {"taints": [{"key": "a", "value": v, "effect": "NoSchedule"} for v in ("x", "y")]},
-            },
-            ['metadata.taints[1]: Duplicate value: "a=y:NoSchedule": taints must be unique by key and effect pair'],
-        ),
-        (
-            {
-                "metadata": {"name": "n1"},
-                "status": {"capacity": {"pods": "1.5"}, "allocatable": {"cpu": "-1", "memory": "big"}},
-            },
-            [
-                'status.capacity.pods: Invalid value: "1500m": must be an integer',
-                'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
-                f"status.allocatable.memory: {QUANTITY} (found 'big')",
-            ],
-        ),
-    ],
-)
-def test_nodes(node: Json, errors: list[str]) -> None:
-    assert [str(error) for error in validate_node(msgspec.convert(node, Node))] == errors

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from kschedx.api import storage, types, validation
+from kschedx.api import container_validation, placement_validation, storage, types, validation
 from kschedx.api.attach_limits import csi_limit_key
 from kschedx.api.csi_translation import IN_TREE_PLUGINS
 from kschedx.api.kinds import KINDS
@@ -188,14 +188,14 @@ def test_events_of_a_scheduler_are_kept_unless_they_were_cut() -> None:
 
 
 FIELD_VALUES = (
-    validation._EFFECTS,
-    validation._OPERATORS,
-    validation._PROTOCOLS,
-    validation._RESTART_POLICIES,
-    validation._RESTART_ACTIONS,
-    validation._PREEMPTION_POLICIES,
-    validation._SPREAD_ACTIONS,
-    validation._NODE_POLICIES,
+    placement_validation.EFFECTS,
+    placement_validation.OPERATORS,
+    container_validation.PROTOCOLS,
+    validation.RESTART_POLICIES,
+    container_validation.RESTART_ACTIONS,
+    validation.PREEMPTION_POLICIES,
+    placement_validation.SPREAD_ACTIONS,
+    placement_validation.NODE_POLICIES,
 )
 KNOWN = {
     *NODE_OPERATORS,
