@@ -12,14 +12,8 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from kschedx.api.quantity import MILLI, Written, parse_quantity
-from kschedx.api.resources import (
-    container_limits,
-    container_requests,
-    is_hugepages,
-    is_overcommit_allowed,
-    is_pod_level_resource,
-    nano_units,
-)
+from kschedx.api.resource_names import is_hugepages, is_overcommit_allowed, is_pod_level_resource
+from kschedx.api.resources import container_limits, container_requests, nano_units
 from kschedx.api.selectors import LabelSelector, LabelSelectorRequirement
 from kschedx.api.types import (
     Affinity,

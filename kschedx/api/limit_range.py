@@ -15,7 +15,8 @@ from kschedx.api.defaulting import rounded_resources
 from kschedx.api.field_errors import aggregate
 from kschedx.api.integers import MAX_INT64
 from kschedx.api.quantity import Quantity, parse_quantity
-from kschedx.api.resources import CPU, MEMORY, container_limits, container_requests
+from kschedx.api.resource_names import CPU, MEMORY
+from kschedx.api.resources import container_limits, container_requests
 from kschedx.api.types import Container, LimitRange, LimitRangeItem, PodSpec, ResourceList, ResourceRequirements
 from kschedx.errors import InputError, Place
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from kschedx.api.decode import decode
 from kschedx.api.names import label_key_errors, label_value_errors
-from kschedx.api.resources import CPU, MEMORY, is_extended_resource, nano_units
+from kschedx.api.resource_names import CPU, MEMORY, is_extended_resource
+from kschedx.api.resources import nano_units
 from kschedx.api.tolerations import NO_SCHEDULE, covers, merge_tolerations
 from kschedx.api.types import Labels, PodSpec, Toleration
 from kschedx.errors import InputError, Place

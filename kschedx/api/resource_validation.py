@@ -6,25 +6,23 @@ leaves to chance. Upstream: pkg/apis/core/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kschedx.api.field_errors import as_json, forbidden, invalid, not_supported, quoted, required
 from kschedx.api.names import label_key_errors
 from kschedx.api.quantity import Quantity, parse_quantity
-from kschedx.api.resources import (
+from kschedx.api.resource_names import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     PODS,
-    container_limits,
-    container_requests,
-    exact_nano_units,
     is_extended_resource,
     is_hugepages,
     is_native_resource,
     is_overcommit_allowed,
     is_pod_level_resource,
 )
+from kschedx.api.resources import container_limits, container_requests, exact_nano_units
 from kschedx.api.types import PodSpec, ResourceList, ResourceRequirements
 from kschedx.errors import InputError, Place
 
@@ -96,18 +94,16 @@ def validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
 
 def validate_amounts(resources: ResourceList, field: str) -> Iterator[InputError]:
     """A node's capacity or allocatable: never negative, whole where the resource is counted."""
-    for name, written in sorted(resources.items()):
-        where = f"{field}.{name}"
-        try:
-            yield from _quantity(name, parse_quantity(written), where)
-        except InputError as error:
-            yield error.at(Place(field=where))
+    return _amounts((name, written, f"{field}.{name}") for name, written in sorted(resources.items()))
 
 
 def validate_requested(resources: ResourceList, field: str) -> Iterator[InputError]:
-    """Only the amounts of a request or limit: never negative, whole where the resource is counted."""
-    for name, written in sorted(resources.items()):
-        where = f"{field}[{name}]"
+    """Only the amounts of a request or limit, in the same way."""
+    return _amounts((name, written, f"{field}[{name}]") for name, written in sorted(resources.items()))
+
+
+def _amounts(named: Iterable[tuple[str, str | int | float, str]]) -> Iterator[InputError]:
+    for name, written, where in named:
         try:
             yield from _quantity(name, parse_quantity(written), where)
         except InputError as error:

@@ -14,17 +14,18 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from kschedx.api import names
 from kschedx.api.assumed_requests import assumed_by_kind
 from kschedx.api.integers import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.api.quantity import Quantity, Written, milli_value, parse_quantity, value
+from kschedx.api.resource_names import (
+    CPU,
+    MEMORY,
+    PODS,
+    is_counted,
+    is_pod_level_resource,
+)
 from kschedx.api.types import Container, ContainerStatus, PodSpec, PodStatus, ResourceList, ResourceRequirements
 from kschedx.errors import InputError, Place
-
-CPU = "cpu"
-MEMORY = "memory"
-EPHEMERAL_STORAGE = "ephemeral-storage"
-PODS = "pods"
 
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
@@ -115,7 +116,7 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
     elif not claims.names_everywhere(_NANO_OF_DEFAULTS):
         nonzero = claims.total(_NANO_OF_DEFAULTS)
     return PodRequest(
-        amounts={name: _amount(name, nano) for name, nano in requests.items() if _is_counted(name)},
+        amounts={name: _amount(name, nano) for name, nano in requests.items() if is_counted(name)},
         nonzero_cpu=_amount(CPU, nonzero.get(CPU, 0)),
         nonzero_memory=_amount(MEMORY, nonzero.get(MEMORY, 0)),
     )
@@ -151,57 +152,11 @@ def node_allocatable(resources: ResourceList) -> tuple[dict[str, int], int]:
                 amounts[name] = milli_value(written)
             elif name == PODS:
                 allowed_pods = value(written)
-            elif _is_counted(name):
+            elif is_counted(name):
                 amounts[name] = value(written)
         except InputError as error:
             raise error.at(Place(field=f"[{name}]")) from None
     return amounts, allowed_pods
-
-
-# --- kinds of resources
-
-
-@lru_cache(maxsize=4096)
-def is_scalar_resource(name: str) -> bool:
-    """Counted in the map of scalars: extended, hugepages, attachable volumes, and names with "kubernetes.io/"."""
-    return (
-        is_extended_resource(name)
-        or is_hugepages(name)
-        or "kubernetes.io/" in name
-        or name.startswith("attachable-volumes-")
-    )
-
-
-@lru_cache(maxsize=4096)
-def is_extended_resource(name: str) -> bool:
-    """Outside *kubernetes.io/, not a quota's "requests.", and still a qualified name with that prefix."""
-    if is_native_resource(name) or name.startswith("requests."):
-        return False
-    return next(names.label_key_errors(f"requests.{name}"), None) is None
-
-
-def is_native_resource(name: str) -> bool:
-    """In *kubernetes.io/, as names without a prefix are."""
-    return "/" not in name or "kubernetes.io/" in name
-
-
-def is_hugepages(name: str) -> bool:
-    return name.startswith("hugepages-")
-
-
-def is_overcommit_allowed(name: str) -> bool:
-    """Whether a limit may be above the request."""
-    return is_native_resource(name) and not is_hugepages(name)
-
-
-def is_pod_level_resource(name: str) -> bool:
-    """Whether spec.resources may name it (IsSupportedPodLevelResource)."""
-    return name in (CPU, MEMORY) or is_hugepages(name)
-
-
-@lru_cache(maxsize=4096)
-def _is_counted(name: str) -> bool:
-    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
 # --- exact sums

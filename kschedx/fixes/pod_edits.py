@@ -8,13 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.quantity import Unit, format_quantity
-from kschedx.api.resources import (
-    RequestOptions,
-    container_requests,
-    is_extended_resource,
-    is_hugepages,
-    pod_request,
-)
+from kschedx.api.resource_names import is_extended_resource, is_hugepages
+from kschedx.api.resources import RequestOptions, container_requests, pod_request
 from kschedx.api.selectors import NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.api.types import (
     Affinity,

@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 
 from kschedx.api import names
 from kschedx.api.integers import Int64
-from kschedx.api.resources import is_extended_resource
+from kschedx.api.resource_names import is_extended_resource
 from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
 from kschedx.framework.config.decoding import decode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kschedx.api.quantity import milli_value, value
-from kschedx.api.resources import CPU, DEFAULT_MEMORY, DEFAULT_MILLI_CPU, MEMORY
+from kschedx.api.resource_names import CPU, MEMORY
+from kschedx.api.resources import DEFAULT_MEMORY, DEFAULT_MILLI_CPU
 from kschedx.api.types import Container, PodSpec, ResourceList
 
 

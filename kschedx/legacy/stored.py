@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resources import CPU
+from kschedx.api.resource_names import CPU
 from kschedx.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,

@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resources import CPU, is_extended_resource, is_scalar_resource, pod_request
+from kschedx.api.resource_names import CPU, is_extended_resource, is_scalar_resource
+from kschedx.api.resources import pod_request
 from kschedx.api.types import Pod
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
 from kschedx.framework.args import (

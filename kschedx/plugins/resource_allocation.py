@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resources import CPU, MEMORY, PodRequest, RequestOptions, is_extended_resource, is_scalar_resource
+from kschedx.api.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
+from kschedx.api.resources import PodRequest, RequestOptions
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
 from kschedx.framework.interface import Handle, Touch
 from kschedx.framework.outcome import MAX_NODE_SCORE

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kschedx.api.quantity import milli_value, value
+from kschedx.api.resource_names import is_extended_resource, is_scalar_resource
 from kschedx.api.resources import (
     DEFAULT_MEMORY,
     DEFAULT_MILLI_CPU,
@@ -18,8 +19,6 @@ from kschedx.api.resources import (
     RequestOptions,
     container_limits,
     container_requests,
-    is_extended_resource,
-    is_scalar_resource,
     node_allocatable,
     pod_request,
     request_parts,

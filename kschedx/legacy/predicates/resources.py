@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
+from kschedx.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
 from kschedx.api.types import Pod
 from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.framework.state import CycleState

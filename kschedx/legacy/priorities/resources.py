@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.api.integers import truncated_quotient
-from kschedx.api.resources import CPU, MEMORY
+from kschedx.api.resource_names import CPU, MEMORY
 from kschedx.api.types import Pod
 from kschedx.legacy.predicates.base import Context
 from kschedx.legacy.priorities.base import MAX_PRIORITY, Priority

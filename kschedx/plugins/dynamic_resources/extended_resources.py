@@ -19,7 +19,8 @@ from kschedx.api.devices import (
     ResourceClaimSpec,
 )
 from kschedx.api.quantity import value
-from kschedx.api.resources import RequestOptions, is_extended_resource, pod_request
+from kschedx.api.resource_names import is_extended_resource
+from kschedx.api.resources import RequestOptions, pod_request
 from kschedx.api.types import Container, ObjectMeta, OwnerReference, Pod
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from kschedx.api.devices import Device, ResourceClaim
 from kschedx.api.quantity import parse_quantity
-from kschedx.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, exact_nano_units, is_hugepages, pod_request
+from kschedx.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
+from kschedx.api.resources import exact_nano_units, pod_request
 from kschedx.api.types import NodeAllocatableResourceClaimStatus, Pod
 from kschedx.findings import PluginMessage
 from kschedx.framework.interface import Handle
