@@ -18,18 +18,13 @@ from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.cycle import PreFilterStep, Scores
 from kschedx.framework.interface import (
-    BindPlugin,
     FilterPlugin,
-    PermitPlugin,
     Plugin,
-    PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
-    PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
-    ReservePlugin,
     Room,
     ScorePlugin,
     Touch,
@@ -122,7 +117,7 @@ class Framework:
 
     def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
         """Every plugin's status. kube-scheduler stops at the first that is not Success; a reader wants them all."""
-        return tuple(_named(plugin.pre_enqueue(pod), plugin) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin))
+        return tuple(plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin))
 
     # --- PreFilter
 
@@ -140,7 +135,7 @@ class Framework:
         try:
             for plugin in self.plugins("preFilter", PreFilterPlugin):
                 result = plugin.pre_filter(state, pod, self.nodes)
-                status = _named(result.status, plugin)
+                status = result.status.by(plugin.name)
                 if status.is_skip and plugin.name in self.release.never_skips_filter:
                     status = Status(plugin=plugin.name)
                 steps.append(PreFilterStep(status=status, nodes=result.nodes))
@@ -263,16 +258,16 @@ class Framework:
         rejector = ""
         for plugin in plugins:
             result = plugin.post_filter(state, pod, nodes, outcome)
-            status = _named(result.status, plugin)
+            status = result.status.by(plugin.name)
             if status.is_success or not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return _with_status(result, status)
+                return replace(result, status=status)
             reasons += status.reasons
             rejector = rejector or plugin.name
             if last is None or result.dry_run is not None:
                 last = result
         if last is None:
             return None
-        return _with_status(last, Status(code=Code.UNSCHEDULABLE, reasons=reasons, plugin=rejector))
+        return replace(last, status=Status(code=Code.UNSCHEDULABLE, reasons=reasons, plugin=rejector))
 
     # --- Score
 
@@ -315,52 +310,6 @@ class Framework:
             nodes=nodes, skipped=tuple(sorted(skipped)), weights=weights, raw=raw, normalized=normalized, totals=totals
         )
 
-    # --- after the choice: dry steps
-
-    def after_binding(self, pod: Pod, node: ClusterRow) -> Snapshot:
-        """The cluster with the claims that are bound and allocated when the pod is bound to a node that it fits on."""
-        state = CycleState()
-        self.run_pre_filter(state, pod)
-        self.run_filters(state, pod, self.nodes.at(cluster_rows([node])))
-        after = self.snapshot
-        for plugin in self.plugins("reserve", ReservePlugin):
-            after = plugin.bound(state, pod, node, after)
-        return after
-
-    def run_dry_steps(self, state: CycleState, pod: Pod, node: ClusterRow) -> tuple[tuple[str, Status], ...]:
-        """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each would do; nothing changes."""
-        steps: list[tuple[str, Status]] = []
-        reserved: list[ReservePlugin] = []
-
-        def settle(point: str, plugin: Plugin, status: Status) -> bool:
-            steps.append((point, _named(status, plugin)))
-            failed = not (status.is_success or status.is_skip or (point == "permit" and status.code is Code.WAIT))
-            if failed:
-                for done in reversed(reserved):
-                    done.unreserve(state, pod, node)
-            return failed
-
-        for reserve in self.plugins("reserve", ReservePlugin):
-            reserved.append(reserve)  # a plugin whose Reserve failed is unreserved too
-            if settle("reserve", reserve, reserve.reserve(state, pod, node)):
-                return tuple(steps)
-        for permit in self.plugins("permit", PermitPlugin):
-            if settle("permit", permit, permit.permit(state, pod, node)):
-                return tuple(steps)
-        for pre_bind in self.plugins("preBind", PreBindPlugin):
-            if settle("preBind", pre_bind, pre_bind.pre_bind(state, pod, node)):
-                return tuple(steps)
-        for bind in self.plugins("bind", BindPlugin):
-            status = bind.bind(state, pod, node)
-            if settle("bind", bind, status):
-                return tuple(steps)
-            if not status.is_skip:
-                break
-        for post_bind in self.plugins("postBind", PostBindPlugin):
-            post_bind.post_bind(state, pod, node)
-            steps.append(("postBind", Status(plugin=post_bind.name)))
-        return tuple(steps)
-
 
 def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> Extenders | None:
     if not config.extenders:
@@ -368,17 +317,6 @@ def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> 
     from kschedx.framework.extenders import Extenders  # most configurations have none
 
     return Extenders(config.extenders, ask, snapshot.manifests)
-
-
-def _named(status: Status, plugin: Plugin) -> Status:
-    """The status with its plugin's name, as the framework sets it."""
-    if status.plugin or (status.is_success and not status.findings):
-        return status if status.plugin else Status(plugin=plugin.name)
-    return Status(code=status.code, reasons=status.reasons, plugin=plugin.name, findings=status.findings)
-
-
-def _with_status(result: PostFilterResult, status: Status) -> PostFilterResult:
-    return replace(result, status=status)
 
 
 def verdicts_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.api.types import Pod
+from kschedx.framework.binding import run_dry_steps
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework
@@ -193,7 +194,7 @@ def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feas
     cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
     if len(cycle.choice) != 1:
         return cycle
-    return replace(cycle, dry_steps=framework.run_dry_steps(state, pod, cycle.choice[0]))
+    return replace(cycle, dry_steps=run_dry_steps(framework, state, pod, cycle.choice[0]))
 
 
 def _post_filter(

@@ -63,6 +63,12 @@ class Status(Struct, frozen=True, kw_only=True):
     def message(self) -> str:
         return ", ".join(self.reasons)
 
+    def by(self, plugin: str) -> Status:
+        """The same of a plugin, as the framework sets its name."""
+        if self.plugin or (self.is_success and not self.findings):
+            return self if self.plugin else Status(plugin=plugin)
+        return Status(code=self.code, reasons=self.reasons, plugin=plugin, findings=self.findings)
+
 
 SUCCESS = Status()
 SKIP = Status(code=Code.SKIP)

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.api.types import Pod
+from kschedx.framework.binding import run_dry_steps
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.extenders.calls import FilterCall, ScoreCall, Trace
 from kschedx.framework.extenders.refusals import with_refusals
@@ -83,7 +84,7 @@ class Extended:
         cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=tuple(dict.fromkeys(best)))
         if len(cycle.choice) != 1:
             return cycle
-        return replace(cycle, dry_steps=framework.run_dry_steps(state, self._pod, cycle.choice[0]))
+        return replace(cycle, dry_steps=run_dry_steps(framework, state, self._pod, cycle.choice[0]))
 
     def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
         """The outcome as PostFilter is told of it, how many nodes each reason was given for, and how many names have a

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kschedx.api.types import Pod
+from kschedx.framework.binding import after_binding
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
@@ -87,7 +88,7 @@ class Run:
         claims = pod.spec.mounts_storage or pod.spec.resource_claims or self.snapshot.devices.class_of_resource
         framework = scheduler.framework(self._profile_of(pod)) if claims else None
         if framework is not None:
-            self.cluster.settle(framework.after_binding(pod, node))
+            self.cluster.settle(after_binding(framework, pod, node))
         self.cluster.place(row, node)
 
     def evict(self, row: int, *, waits: bool) -> None:
