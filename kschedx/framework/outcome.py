@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from msgspec import Struct, field
@@ -40,6 +41,17 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
     by_extenders: ByExtenders | None = None
     """PostFilter is told of this too."""
+
+    @classmethod
+    def of(cls, verdicts: Mapping[str, Verdicts], count: int) -> Self:
+        """From each plugin's verdicts on `count` nodes, in order."""
+        codes = np.zeros(count, dtype=np.int64)
+        first = np.full(count, -1, dtype=np.int64)
+        for number, answer in enumerate(verdicts.values()):
+            news = (codes == 0) & answer.rejected
+            codes[news] = answer.codes[news]
+            first[news] = number
+        return cls(plugins=tuple(verdicts), verdicts=tuple(verdicts.values()), codes=codes, plugin=first)
 
     @property
     def passed(self) -> BoolArray:

@@ -162,20 +162,14 @@ class Framework:
 
     def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
         """Every Filter plugin on every node; the first that rejects a node is its verdict. No nominated pods."""
-        names: list[str] = []
-        verdicts: list[Verdicts] = []
-        codes = np.zeros(len(nodes), dtype=np.int64)
-        first = np.full(len(nodes), -1, dtype=np.int64)
-        for plugin in self.plugins("filter", FilterPlugin):
-            if plugin.name in state.skip_filter:
-                continue
-            answer = verdicts_of(plugin, state, pod, nodes)
-            news = (codes == 0) & answer.rejected
-            codes[news] = answer.codes[news]
-            first[news] = len(names)
-            names.append(plugin.name)
-            verdicts.append(answer)
-        return FilterOutcome(plugins=tuple(names), verdicts=tuple(verdicts), codes=codes, plugin=first)
+        return FilterOutcome.of(
+            {
+                plugin.name: verdicts_of(plugin, state, pod, nodes)
+                for plugin in self.plugins("filter", FilterPlugin)
+                if plugin.name not in state.skip_filter
+            },
+            len(nodes),
+        )
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
         """What pods of a node change about whether `pod` passes there, as bounds on sums; None where it is more."""

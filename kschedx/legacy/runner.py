@@ -100,22 +100,16 @@ class PredicateRunner(Framework):
 
     def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
         """Every predicate on every node, for the reader; without nominated pods."""
-        verdicts = [predicate.check(state, pod, nodes) for predicate in self._predicates.values()]
-        codes = np.zeros(len(nodes), dtype=np.int64)
-        first = np.full(len(nodes), -1, dtype=np.int64)
-        for index, answer in enumerate(verdicts):
-            news = (codes == 0) & answer.rejected
-            codes[news] = answer.codes[news]
-            first[news] = index
-        names = tuple(self._predicates)
+        verdicts = {name: predicate.check(state, pod, nodes) for name, predicate in self._predicates.items()}
+        outcome = FilterOutcome.of(verdicts, len(nodes))
         if self.policy.stops_at_first or not verdicts:
-            return FilterOutcome(plugins=names, verdicts=tuple(verdicts), codes=codes, plugin=first)
-        whole = joined(verdicts)
+            return outcome
+        whole = joined(list(verdicts.values()))
         return JoinedOutcome(
-            plugins=names,
-            verdicts=tuple(verdicts),
+            plugins=outcome.plugins,
+            verdicts=outcome.verdicts,
             codes=whole.codes,
-            plugin=first,
+            plugin=outcome.plugin,
             whole=whole,
             names_predicate=self.era.order is not None,
         )

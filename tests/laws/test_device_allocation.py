@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from kschedx.api.devices import ResourceClaim
 from kschedx.plugins.dynamic_resources.allocated import allocated_state
-from kschedx.plugins.dynamic_resources.allocator import Allocator, Result
+from kschedx.plugins.dynamic_resources.allocator import Allocator
 from kschedx.plugins.dynamic_resources.features import Features, slices
+from kschedx.plugins.dynamic_resources.picks import Result
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node

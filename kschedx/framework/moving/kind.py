@@ -11,14 +11,12 @@ All arrays are (node,) over the whole cluster unless they say otherwise.
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.types import Pod, PodSpec
+from kschedx.api.types import Pod
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.interface import (
     FilterPlugin,
-    PostFilterResult,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -26,110 +24,18 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
+from kschedx.framework.moving.columns import FilterColumn, ScoreColumn
+from kschedx.framework.moving.decision import Decision
 from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE, FilterOutcome
 from kschedx.framework.preemption.kept import KEPT, KeptDryRuns
 from kschedx.framework.runtime import Framework, verdicts_of
 from kschedx.framework.schedule import nothing_fits
 from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.framework.status import Code, Verdicts
-from kschedx.snapshot.columns import BoolArray, Column, IntArray, distinct
+from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
-
-_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
-
-
-def is_a_kind(spec: PodSpec) -> bool:
-    """Whether pods of this spec can share columns: nothing about them depends on their name."""
-    return not (spec.mounts_storage or spec.resource_claims or spec.scheduling_group)
-
-
-class Decision(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod: a Cycle without its trace."""
-
-    outcome: Outcome
-    message: str = ""
-    best: ClusterRows = field(default_factory=lambda: cluster_rows([]))
-    """(tie,) the nodes that share the highest total."""
-    nominated: ClusterRow | None = None
-    """The pod's nominated node, where it fits: kube-scheduler then looks at no other."""
-    post_filter: PostFilterResult | None = None
-
-    @classmethod
-    def of(cls, cycle: Cycle) -> Decision:
-        return cls(
-            outcome=cycle.outcome,
-            message=cycle.message,
-            best=cluster_rows(cycle.best),
-            nominated=cycle.nominated,
-            post_filter=cycle.post_filter,
-        )
-
-    @property
-    def choice(self) -> ClusterRows:
-        """The nodes among which kube-scheduler picks."""
-        return self.best if self.nominated is None else cluster_rows([self.nominated])
-
-
-class _Filter:
-    """A Filter plugin's verdicts, in a few bytes per node."""
-
-    def __init__(self, plugin: FilterPlugin, touch: Touch) -> None:
-        self.plugin = plugin
-        self.touch = touch
-        self.runs = True
-        self.codes = np.zeros(0, dtype=np.int8)
-        self.reason = np.zeros(0, dtype=np.int32)
-        self.reasons: list[tuple[str, ...]] = []
-        self._number: dict[tuple[str, ...], int] = {}
-
-    def put(self, verdicts: Verdicts) -> None:
-        """The verdicts of all nodes."""
-        self.codes = verdicts.codes.astype(np.int8)
-        self.reasons = list(verdicts.reasons.values)
-        self.reason = verdicts.reasons.codes.astype(np.int32)
-        self._number = {}
-
-    def put_rows(self, rows: ClusterRows, verdicts: Verdicts) -> bool:
-        """The verdicts of some nodes. Whether any of them changes."""
-        if not self._number:
-            self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
-        reason = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
-        if np.array_equal(self.codes[rows], verdicts.codes) and np.array_equal(self.reason[rows], reason):
-            return False
-        self.codes[rows] = verdicts.codes
-        self.reason[rows] = reason
-        return True
-
-    def _code(self, reasons: tuple[str, ...]) -> int:
-        number = self._number.setdefault(reasons, len(self.reasons))
-        if number == len(self.reasons):
-            self.reasons.append(reasons)
-        return number
-
-    def verdicts(self, rows: ClusterRows) -> Verdicts:
-        """As the plugin gave them for these nodes, without its explanations."""
-        return Verdicts(
-            codes=self.codes[rows].astype(np.int64),
-            reasons=Column(self.reason[rows].astype(np.int64), self.reasons),
-        )
-
-
-class _Score:
-    """A Score plugin's part of the totals."""
-
-    def __init__(self, plugin: ScorePlugin, touch: Touch, weight: int) -> None:
-        self.plugin = plugin
-        self.touch = touch
-        self.weight = weight
-        self.skipped = False
-        normalizes = type(plugin).normalize_score is not ScorePlugin.normalize_score
-        self.is_sum = not normalizes and touch is not Touch.CLUSTER
-        """A node's part is its raw score times the weight, whatever other nodes have."""
-        self.raw: IntArray = _NO_ROWS
-        self.weighted: IntArray | None = None
-        """(feasible node,); None where it has to be worked out."""
+from kschedx.snapshot.rows import ClusterRows, cluster_rows, each_cluster_row
 
 
 class Kind:
@@ -143,9 +49,9 @@ class Kind:
         scores = framework.plugins("score", ScorePlugin)
         self._pre_filters = [(p, p.touches(pod)) for p in framework.plugins("preFilter", PreFilterPlugin)]
         self._pre_scores = [(p, p.touches(pod)) for p in framework.plugins("preScore", PreScorePlugin)]
-        self._filters = [_Filter(plugin, plugin.touches(pod)) for plugin in filters]
+        self._filters = [FilterColumn(plugin, plugin.touches(pod)) for plugin in filters]
         self._scores = [
-            _Score(plugin, plugin.touches(pod), framework.profile.weights[plugin.name]) for plugin in scores
+            ScoreColumn(plugin, plugin.touches(pod), framework.profile.weights[plugin.name]) for plugin in scores
         ]
         self._pre_enqueue = framework.plugins("preEnqueue", PreEnqueuePlugin)
         self._pre_enqueue_touched = [p for p in self._pre_enqueue if p.touches(pod) is Touch.CLUSTER]
@@ -159,7 +65,7 @@ class Kind:
         """How many plugins reject a node."""
         self._feasible = cluster_rows([])
         """(feasible node,)"""
-        self._sum: IntArray = _NO_ROWS
+        self._sum: IntArray = np.zeros(0, dtype=np.int64)
         """What the scores that are plain sums come to."""
         self._keeps_dry_runs = False
         self._outcome_kept: FilterOutcome | None = None
@@ -200,7 +106,6 @@ class Kind:
         decision = self._decide(pod)
         if decision is None or decision.nominated is not None:
             return None
-        rows = self._rows
         cycle = Cycle(
             pod=pod,
             snapshot=framework.snapshot,
@@ -210,21 +115,24 @@ class Kind:
             outcome=decision.outcome,
             message=decision.message,
             best=tuple(each_cluster_row(decision.best)),
-            nodes=framework.nodes if self._left is None else framework.nodes.at(rows),
+            nodes=self._nodes,
             filter=self._outcome_now(),
             post_filter=decision.post_filter,
         )
         return cycle if not len(self._feasible) else replace(cycle, scores=self._scored())
 
     @property
-    def _rows(self) -> ClusterRows:
-        """The nodes that PreFilter leaves in."""
-        return self._framework.nodes.rows if self._left is None else ClusterRows(np.flatnonzero(self._left))
+    def _nodes(self) -> NodeTable:
+        """Those that PreFilter leaves in."""
+        nodes = self._framework.nodes
+        return nodes if self._left is None else nodes.at(ClusterRows(np.flatnonzero(self._left)))
 
     def _outcome_now(self) -> FilterOutcome:
         """The same object as long as no verdict changes."""
         if self._outcome_kept is None:
-            self._outcome_kept = self._outcome(self._rows)
+            rows = self._nodes.rows
+            verdicts = {one.plugin.name: one.verdicts(rows) for one in self._filters if one.runs}
+            self._outcome_kept = FilterOutcome.of(verdicts, len(rows))
         return self._outcome_kept
 
     def _scored(self) -> Scores:
@@ -233,7 +141,6 @@ class Kind:
         if self._scored_nodes is None:
             everywhere = len(feasible) == len(self._sum)
             self._scored_nodes = self._framework.nodes if everywhere else self._framework.nodes.at(feasible)
-        nodes = self._scored_nodes
         raw: dict[str, IntArray] = {}
         normalized: dict[str, IntArray] = {}
         weights: dict[str, int] = {}
@@ -251,7 +158,9 @@ class Kind:
                 raw[name] = normalized[name] if score.touch is Touch.CLUSTER else score.raw[feasible]
             totals += normalized[name] * score.weight
         skipped = tuple(sorted({score.plugin.name for score in self._scores} - weights.keys()))
-        return Scores(nodes=nodes, skipped=skipped, weights=weights, raw=raw, normalized=normalized, totals=totals)
+        return Scores(
+            nodes=self._scored_nodes, skipped=skipped, weights=weights, raw=raw, normalized=normalized, totals=totals
+        )
 
     def _may_enter(self, pod: Pod) -> bool:
         asked = self._pre_enqueue if self._seen < 0 else self._pre_enqueue_touched
@@ -365,12 +274,9 @@ class Kind:
     def _pre_filter(self, pod: Pod, *, every: bool) -> None:
         """PreFilter of every plugin, or of those that a move can touch."""
         framework, state = self._framework, self._state
-        ran = False
-        for plugin, touch in self._pre_filters:
-            if every or touch is Touch.CLUSTER:
-                self._pre_filtered[plugin.name] = plugin.pre_filter(state, pod, framework.nodes)
-                ran = True
-        if not ran:
+        asked = [plugin for plugin, touch in self._pre_filters if every or touch is Touch.CLUSTER]
+        self._pre_filtered |= {plugin.name: plugin.pre_filter(state, pod, framework.nodes) for plugin in asked}
+        if not asked:
             return
         skipped: set[str] = set()
         left: frozenset[str] | None = None
@@ -389,7 +295,7 @@ class Kind:
             self._left = np.zeros(len(framework.nodes), dtype=np.bool_)
             self._left[[index[name] for name in left if name in index]] = True
 
-    def _filter(self, one: _Filter, pod: Pod) -> None:
+    def _filter(self, one: FilterColumn, pod: Pod) -> None:
         """All nodes anew."""
         self._outcome_kept = None
         if one.codes.size:
@@ -434,7 +340,7 @@ class Kind:
                 self._is_rare = True
         return frozenset(skipped)
 
-    def _raw(self, score: _Score, pod: Pod, nodes: NodeTable) -> IntArray:
+    def _raw(self, score: ScoreColumn, pod: Pod, nodes: NodeTable) -> IntArray:
         try:
             raw = score.plugin.score(self._state, pod, nodes)
         except NotPreparedError:
@@ -476,24 +382,9 @@ class Kind:
 
     # --- where no node is feasible
 
-    def _outcome(self, rows: ClusterRows) -> FilterOutcome:
-        """What Filter says on some nodes."""
-        ran = [one for one in self._filters if one.runs]
-        codes = np.zeros(len(rows), dtype=np.int64)
-        first = np.full(len(rows), -1, dtype=np.int64)
-        verdicts = tuple(one.verdicts(rows) for one in ran)
-        for number, verdict in enumerate(verdicts):
-            news = (codes == 0) & verdict.rejected
-            codes[news] = verdict.codes[news]
-            first[news] = number
-        names = tuple(one.plugin.name for one in ran)
-        return FilterOutcome(plugins=names, verdicts=verdicts, codes=codes, plugin=first)
-
     def _nothing_fits(self, pod: Pod) -> Decision:
         framework = self._framework
         everything = framework.nodes
-        rows = self._rows
-        nodes = everything if self._left is None else everything.at(rows)
         cycle = Cycle(
             pod=pod,
             snapshot=framework.snapshot,
@@ -506,4 +397,4 @@ class Kind:
         outcome = self._outcome_now()
         if self._keeps_dry_runs and KEPT not in self._state:
             self._state[KEPT] = KeptDryRuns(len(everything))  # most kinds never need them
-        return Decision.of(nothing_fits(framework, self._state, pod, cycle, nodes, outcome, naming))
+        return Decision.of(nothing_fits(framework, self._state, pod, cycle, self._nodes, outcome, naming))

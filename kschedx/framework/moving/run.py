@@ -16,7 +16,8 @@ from kschedx.api.types import Pod
 from kschedx.framework.binding import after_binding
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.moving.kind import Decision, Kind, is_a_kind
+from kschedx.framework.moving.decision import Decision, is_a_kind
+from kschedx.framework.moving.kind import Kind
 from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.columns import Column, IntArray, distinct
 from kschedx.snapshot.moving import MovingCluster

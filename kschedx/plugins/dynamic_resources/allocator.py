@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum, unique
 
-from msgspec import Struct
-
 from kschedx import cel
 from kschedx.api.devices import (
     MAX_DEVICES_OF_CLAIM,
@@ -24,12 +22,13 @@ from kschedx.api.devices import (
 )
 from kschedx.api.types import Node
 from kschedx.errors import UndecidableError
-from kschedx.findings import DeviceSelectorFailed, Finding, PluginMessage
+from kschedx.findings import DeviceSelectorFailed
 from kschedx.plugins.dynamic_resources import capacity
 from kschedx.plugins.dynamic_resources.allocated import AllocatedState
 from kschedx.plugins.dynamic_resources.constraints import Constraint, DistinctAttribute, MatchAttribute
 from kschedx.plugins.dynamic_resources.counters import Available, CounterID, drawn
 from kschedx.plugins.dynamic_resources.features import Features
+from kschedx.plugins.dynamic_resources.picks import FailureError, Pick, Result, UnavailableError, check_node_selector
 from kschedx.plugins.dynamic_resources.pools import DeviceID, PooledDevice, Slices, device_reaches
 from kschedx.plugins.dynamic_resources.requests import Checked, Wanted, alternatives
 from kschedx.plugins.dynamic_resources.selectors import selector
@@ -37,33 +36,6 @@ from kschedx.plugins.dynamic_resources.selectors import selector
 _MOST_STEPS = 50_000
 _MOST_STEPS_OF_CYCLE = 1_000_000
 """kube-scheduler gives up on a node after ten seconds; whether a longer search is that long nobody can say."""
-
-
-class FailureError(Exception):
-    """Something is wrong with a claim or a class; `str()` is what kube-scheduler says."""
-
-    def __init__(self, text: str, finding: Finding | None = None) -> None:
-        super().__init__(text)
-        self.finding = finding or PluginMessage(text=text)
-
-
-class UnavailableError(Exception):
-    """Nothing can be allocated on this node, for a reason that kube-scheduler tells."""
-
-
-class Pick(Struct, frozen=True, kw_only=True):
-    """A device for a request."""
-
-    request: str
-    """`request`, or `request/alternative`."""
-    device: PooledDevice
-    admin_access: bool = False
-    share: Mapping[str, int] | None = None
-    """What is taken of a device that claims share."""
-
-
-Result = tuple[tuple[Pick, ...], ...]
-"""Picks by claim."""
 
 
 class Allocator:
@@ -125,7 +97,7 @@ class Search:
                 raise UnavailableError("invalid resource pools were encountered")
             return None
         for index, picks in enumerate(self._picks):
-            _check_node_selector(self._claims[index], picks)
+            check_node_selector(self._claims[index], picks)
         return tuple(tuple(picks) for picks in self._picks)
 
     # --- what is asked for
@@ -396,16 +368,3 @@ class Search:
         taken = self._drawn[one.pool.name]
         for counter, amount in drawn(one.device):
             taken[counter] -= amount
-
-
-def _check_node_selector(claim: ResourceClaim, picks: Sequence[Pick]) -> None:
-    """The allocation says on which nodes its devices can be used; only one term of each slice can go into that."""
-    for pick in picks:
-        spec = pick.device.slice.spec
-        source = pick.device.device if spec.per_device_node_selection else spec
-        if source.node_name is not None or pick.device.device.binds_to_node:
-            return
-        terms = len(source.node_selector.node_selector_terms) if source.node_selector is not None else 0
-        if terms > 1:
-            wrong = f"unsupported ResourceSlice.NodeSelector with {terms} terms"
-            raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")

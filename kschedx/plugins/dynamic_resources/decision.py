@@ -35,7 +35,7 @@ from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.dynamic_resources import extended_resources, node_allocatable
 from kschedx.plugins.dynamic_resources.allocated import allocated_state
-from kschedx.plugins.dynamic_resources.allocator import Allocator, FailureError, Pick, Result, UnavailableError
+from kschedx.plugins.dynamic_resources.allocator import Allocator
 from kschedx.plugins.dynamic_resources.claims import (
     RefusalError,
     check_bindings,
@@ -45,6 +45,7 @@ from kschedx.plugins.dynamic_resources.claims import (
     unschedulable,
 )
 from kschedx.plugins.dynamic_resources.features import Features, slices
+from kschedx.plugins.dynamic_resources.picks import FailureError, Pick, Result, UnavailableError
 from kschedx.plugins.dynamic_resources.readiness import is_late, is_ready, out_of_reach
 from kschedx.plugins.dynamic_resources.scoring import score_of
 from kschedx.plugins.dynamic_resources.shortage import shortage

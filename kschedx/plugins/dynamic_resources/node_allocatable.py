@@ -19,9 +19,9 @@ from kschedx.api.types import NodeAllocatableResourceClaimStatus, Pod
 from kschedx.findings import PluginMessage
 from kschedx.framework.interface import Handle
 from kschedx.framework.status import SUCCESS, Code, Status
-from kschedx.plugins.dynamic_resources.allocator import FailureError, Pick, Result
 from kschedx.plugins.dynamic_resources.claims import PodClaim, unschedulable
 from kschedx.plugins.dynamic_resources.features import Features, published
+from kschedx.plugins.dynamic_resources.picks import FailureError, Pick, Result
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import TableRow, TableRows

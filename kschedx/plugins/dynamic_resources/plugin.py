@@ -83,8 +83,8 @@ class DynamicResources(
         if not pod.spec.resource_claims and not resources:
             return PRE_FILTER_SKIP
         # few pods come here, and there is much to load
-        from kschedx.plugins.dynamic_resources.allocator import FailureError
         from kschedx.plugins.dynamic_resources.decision import Decision, failed
+        from kschedx.plugins.dynamic_resources.picks import FailureError
 
         try:
             decision = Decision(self.handle, pod, resources, self._binding_timeout)

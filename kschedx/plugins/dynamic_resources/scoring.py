@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kschedx.api.devices import MAX_ALTERNATIVES, ResourceClaim
 from kschedx.framework.state import NotPreparedError
-from kschedx.plugins.dynamic_resources.allocator import Result
+from kschedx.plugins.dynamic_resources.picks import Result
 
 
 def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:

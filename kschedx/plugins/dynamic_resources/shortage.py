@@ -9,9 +9,10 @@ from kschedx.api.devices import AllocationMode, DeviceAttribute, DeviceSelector,
 from kschedx.api.quantity import Unit, format_quantity, parse_quantity
 from kschedx.api.types import Node
 from kschedx.findings import CounterShortage, DeviceHolder, DeviceShortage, Finding, InsufficientDevices
-from kschedx.plugins.dynamic_resources.allocator import Allocator, FailureError, Search
+from kschedx.plugins.dynamic_resources.allocator import Allocator, Search
 from kschedx.plugins.dynamic_resources.claims import consumers
 from kschedx.plugins.dynamic_resources.counters import drawn
+from kschedx.plugins.dynamic_resources.picks import FailureError
 from kschedx.plugins.dynamic_resources.pools import DeviceID, PooledDevice
 from kschedx.plugins.dynamic_resources.requests import Checked
 from kschedx.plugins.dynamic_resources.selectors import names_in

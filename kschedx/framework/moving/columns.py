@@ -1,0 +1,74 @@
+"""What is kept of a plugin's answers for all nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kschedx.framework.interface import (
+    FilterPlugin,
+    ScorePlugin,
+    Touch,
+)
+from kschedx.framework.status import Verdicts
+from kschedx.snapshot.columns import Column, IntArray
+from kschedx.snapshot.rows import ClusterRows
+
+
+class FilterColumn:
+    """A Filter plugin's verdicts, in a few bytes per node."""
+
+    def __init__(self, plugin: FilterPlugin, touch: Touch) -> None:
+        self.plugin = plugin
+        self.touch = touch
+        self.runs = True
+        self.codes = np.zeros(0, dtype=np.int8)
+        self.reason = np.zeros(0, dtype=np.int32)
+        self.reasons: list[tuple[str, ...]] = []
+        self._number: dict[tuple[str, ...], int] = {}
+
+    def put(self, verdicts: Verdicts) -> None:
+        """The verdicts of all nodes."""
+        self.codes = verdicts.codes.astype(np.int8)
+        self.reasons = list(verdicts.reasons.values)
+        self.reason = verdicts.reasons.codes.astype(np.int32)
+        self._number = {}
+
+    def put_rows(self, rows: ClusterRows, verdicts: Verdicts) -> bool:
+        """The verdicts of some nodes. Whether any of them changes."""
+        if not self._number:
+            self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
+        reason = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
+        if np.array_equal(self.codes[rows], verdicts.codes) and np.array_equal(self.reason[rows], reason):
+            return False
+        self.codes[rows] = verdicts.codes
+        self.reason[rows] = reason
+        return True
+
+    def _code(self, reasons: tuple[str, ...]) -> int:
+        number = self._number.setdefault(reasons, len(self.reasons))
+        if number == len(self.reasons):
+            self.reasons.append(reasons)
+        return number
+
+    def verdicts(self, rows: ClusterRows) -> Verdicts:
+        """As the plugin gave them for these nodes, without its explanations."""
+        return Verdicts(
+            codes=self.codes[rows].astype(np.int64),
+            reasons=Column(self.reason[rows].astype(np.int64), self.reasons),
+        )
+
+
+class ScoreColumn:
+    """A Score plugin's part of the totals."""
+
+    def __init__(self, plugin: ScorePlugin, touch: Touch, weight: int) -> None:
+        self.plugin = plugin
+        self.touch = touch
+        self.weight = weight
+        self.skipped = False
+        normalizes = type(plugin).normalize_score is not ScorePlugin.normalize_score
+        self.is_sum = not normalizes and touch is not Touch.CLUSTER
+        """A node's part is its raw score times the weight, whatever other nodes have."""
+        self.raw: IntArray = np.zeros(0, dtype=np.int64)
+        self.weighted: IntArray | None = None
+        """(feasible node,); None where it has to be worked out."""
