@@ -16,16 +16,15 @@ from msgspec.structs import replace
 
 from kschedx.api.optional_admission import is_best_effort
 from kschedx.api.quantity import Quantity, parse_quantity
-from kschedx.api.resources import (
+from kschedx.api.resource_names import (
     CPU,
     MEMORY,
-    container_limits,
-    container_requests,
     is_extended_resource,
     is_hugepages,
     is_native_resource,
     is_pod_level_resource,
 )
+from kschedx.api.resources import container_limits, container_requests
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec, ResourceList
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.api.resources import is_hugepages, nano_units
+from kschedx.api.resource_names import is_hugepages
+from kschedx.api.resources import nano_units
 from kschedx.api.scheduler_plugins import (
     MAX_NUMA_NODES_ATTRIBUTE,
     NUMA_PREFIX,

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.api.integers import Int64
-from kschedx.api.resources import is_native_resource, is_scalar_resource
+from kschedx.api.resource_names import is_native_resource, is_scalar_resource
 from kschedx.api.scheduler_plugins import SINGLE_NUMA_NODE, NodeResourceTopology
 from kschedx.api.types import Pod, ResourceList
 from kschedx.errors import ConfigError
