@@ -1,0 +1,225 @@
+"""What holds for whatever is asked: every command is here with its files, and a new one has to be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import typer
+
+from kschedx.api.hidden import is_hidden
+from kschedx.cli.app import app
+from tests.builders import Manifest, node
+from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
+from tests.command import ROOT, Ran, kschedx
+
+COMMAND = str(Path(sys.executable).parent / "kschedx")
+LINES: tuple[tuple[str, ...], ...] = (
+    ("--version",),
+    ("--help",),
+    ("why", "pod/web-0", "-n", "shop", "-s", "CLUSTER"),
+    ("why", "pod/web-0", "-n", "shop", "-s", "CLUSTER", "-o", "json"),
+    ("why", "pod/web-0", "-n", "shop", "-s", "CLUSTER", "-o", "html"),
+    ("why", "pod/web-0", "-n", "shop", "-s", "CLUSTER", "--config", "CONFIG"),
+    ("why", "pod/web-0", "-n", "shop", "-s", "CLUSTER", "--try", "CHANGE"),
+    ("why", "NEW", "-s", "CLUSTER"),
+    ("why", "node/node-01", "-s", "CLUSTER"),
+    ("why", "--all-pending", "-s", "CLUSTER"),
+    ("why", "--all-pending", "-s", "CLUSTER", "-o", "yaml"),
+    ("drain", "node-01", "-s", "CLUSTER"),
+    ("fit", "NEW", "-s", "CLUSTER"),
+    ("simulate", "-s", "CLUSTER"),
+    ("simulate", "-s", "CLUSTER", "--changes", "CHANGES", "-o", "json"),
+    ("scale-down", "-s", "GROWING"),
+    ("diff-profiles", "default", "CONFIG", "-s", "CLUSTER"),
+    ("snapshot", "-s", "CLUSTER", "-o", "-"),
+    ("snapshot", "-s", "CLUSTER", "-o", "-", "--anonymize"),
+    ("doctor", "-s", "CLUSTER"),
+    ("doctor", "-s", "CLUSTER", "-o", "json"),
+    ("reason",),
+    ("reason", "untolerated-taint"),
+    ("plugins",),
+    ("fleet", "-s", "LIST", "why", "--all-pending"),
+    ("merge", "PART"),
+    ("mcp", "-s", "CLUSTER"),
+    ("integrations",),
+    ("schema",),
+    ("man",),
+    ("completion", "bash"),
+    ("profiles", "list"),
+    ("profiles", "show", "default"),
+    ("profiles", "check", "CONFIG"),
+)
+"""In capitals: files."""
+
+
+def named(line: tuple[str, ...]) -> str:
+    return " ".join(line)
+
+
+each = pytest.mark.parametrize("line", LINES, ids=named)
+OF_FILES = [pytest.param(line, word, id=f"{named(line)}-{word}") for line in LINES for word in line if word.isupper()]
+
+
+def objects(name: str = "node-01") -> list[Manifest]:
+    big = changed(small_pod("big", "99", namespace="shop"), "metadata.labels", {"a": name})
+    return [changed(NODE, "metadata.name", name), node("other", labels={"a": name}), POD, big]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return written(tmp_path_factory.mktemp("files"), objects())
+
+
+def written(folder: Path, cluster: list[Manifest]) -> dict[str, Path]:
+    found = {
+        "CLUSTER": write(folder, *cluster),
+        "CONFIG": write(folder, configuration({"schedulerName": "default-scheduler"}), name="config.yaml"),
+        "NEW": write(folder, small_pod("new"), name="new.yaml"),
+        "CHANGE": write(folder, {"spec": {"priority": 0}}, name="change.yaml"),
+        "CHANGES": folder / "changes.yaml",
+        "GROWING": ROOT / "fixtures" / "autoscaler-grows" / "cluster.yaml",
+        "LIST": folder / "clusters.list",
+        "PART": folder / "part.json",
+    }
+    found["CHANGES"].write_text(json.dumps([{"drain": str(cluster[0]["metadata"]["name"])}]))  # type: ignore[index]
+    found["LIST"].write_text(f"{found['CLUSTER']}\n")
+    part = kschedx("why", "--all-pending", "-s", found["CLUSTER"], "-o", "json", "--shard", "1/1")
+    found["PART"].write_text(part.out)
+    return found
+
+
+def words(line: tuple[str, ...], files: dict[str, Path]) -> list[str]:
+    return [str(files.get(word, word)) for word in line]
+
+
+def ran(line: tuple[str, ...], files: dict[str, Path]) -> Ran:
+    return kschedx(*words(line, files))
+
+
+def test_every_command_is_here() -> None:
+    group = typer.main.get_command(app)
+    names = set(getattr(group, "commands", {}))
+    assert {line[0] for line in LINES} == names | {"--version", "--help"}
+
+
+@each
+def test_it_answers(line: tuple[str, ...], files: dict[str, Path]) -> None:
+    found = ran(line, files)
+    assert found.code in (0, 1), found.err
+    assert found.out or line[0] == "mcp"
+
+
+# --- output
+
+
+def process(line: tuple[str, ...], files: dict[str, Path], stdout: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *words(line, files)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+
+TELLING = [pytest.param(line, id=named(line)) for line in LINES if line[0] != "mcp"]
+"""Without somebody who asks an assistant's server says nothing."""
+
+
+@pytest.mark.parametrize("line", TELLING)
+def test_output_that_is_full_or_has_no_reader(line: tuple[str, ...], files: dict[str, Path]) -> None:
+    with ExitStack() as stack:
+        full = stack.enter_context(Path("/dev/full").open("wb"))
+        found = process(line, files, full.fileno())
+        last = found.stderr.splitlines()[-1]
+        assert (found.returncode, last) == (2, "error: write: no space left on device")
+        assert "Traceback" not in found.stderr
+        read, write_to = os.pipe()
+        os.close(read)
+        found = process(line, files, write_to)
+        os.close(write_to)
+    whole = ran(line, files)
+    assert found.returncode == whole.code
+    assert found.stderr == whole.err
+
+
+# --- what is in a file
+
+HOSTILE: dict[str, bytes] = {
+    "bytes": b"\xff\xfe\x00{",
+    "deep": b"[" * 5000,
+    "deep maps": b'{"a":' * 5000,
+    "nothing": b"",
+    "a text": b"hello",
+    "a number": b"5",
+    "half": b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"na',
+    "wrong types": b'{"apiVersion": [], "kind": {}, "metadata": 5, "items": "x", "shard": []}',
+    "a list": b"[1, null, {}]",
+    "a date": b"a: 2026-99-99\n",
+    "long": b'{"a": ' + b"9" * 6000 + b"}",
+}
+
+
+@pytest.mark.parametrize(("line", "word"), OF_FILES)
+def test_a_file_that_holds_anything(line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path) -> None:
+    for name, content in HOSTILE.items():
+        path = tmp_path / f"hostile{files[word].suffix}"
+        path.write_bytes(content)
+        found = ran(line, files | {word: path})
+        assert_refused(found, name)
+
+
+@pytest.mark.parametrize(("line", "word"), OF_FILES)
+def test_a_path_that_leads_nowhere(line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path) -> None:
+    loop, empty = tmp_path / "loop.yaml", tmp_path / "empty.yaml"
+    loop.symlink_to(loop)
+    empty.mkdir()
+    for path in (loop, empty, tmp_path / "nowhere.yaml", tmp_path / ("x" * 300), Path("\udcff")):
+        assert_refused(ran(line, files | {word: path}), str(path))
+
+
+def assert_refused(found: Ran, told: str) -> None:
+    """In lines, or as what is left of the answer: never as a defect."""
+    assert found.code in (0, 1, 2, 3), (told, found)
+    assert "internal error" not in found.err, (told, found.err)
+    if found.code == 2:
+        assert found.err, told
+        assert all(line.startswith(("error: ", "note: ", "warning: ", "See '")) for line in found.err.splitlines()), (
+            told,
+            found.err,
+        )
+
+
+@pytest.mark.parametrize(("line", "word"), OF_FILES)
+def test_a_variable_of_the_shell_that_is_not_set(line: tuple[str, ...], word: str, files: dict[str, Path]) -> None:
+    found = kschedx(*("" if one == word else str(files.get(one, one)) for one in line))
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith("error: "), found.err
+
+
+# --- names
+
+HIDDEN = "a\u202eb\u200bc\u2066d\ufeffe\x7ff\x1b[31mg\U000e0001\u2028h"
+
+
+def hidden(text: str) -> Iterator[str]:
+    return (character for character in text if character != "\n" and is_hidden(character))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, id=named(line)) for line in LINES if any(word.isupper() for word in line)],
+)
+def test_no_character_of_a_name_is_hidden_or_obeyed(line: tuple[str, ...], tmp_path: Path) -> None:
+    files = written(tmp_path, objects(HIDDEN))
+    found = kschedx(*(word.replace("node-01", HIDDEN) for word in words(line, files)))
+    assert not list(hidden(found.out + found.err)), (found.out, found.err)
