@@ -112,6 +112,45 @@ def test_a_command_of_the_readme_names_files_that_are_there(name: str) -> None:
     assert not [file for file in files if not (ROOT / file).exists()]
 
 
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SPANS = sorted(set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))))
+MADE = ("dist/",)
+"""What a command makes."""
+
+
+def is_there(path: str) -> bool:
+    """From the root, or in the package; `<...>` stands for any name."""
+    pattern = re.sub(r"<[^>]+>", "*", path).rstrip("/")
+    return any(any(base.glob(pattern)) for base in (ROOT, ROOT / "kschedx"))
+
+
+def test_contributing_names_files_that_are_there() -> None:
+    paths = [one for one in SPANS if re.fullmatch(r"[\w.<>/*-]+", one)]
+    paths = [one for one in paths if ("/" in one or one.endswith((".py", ".md"))) and not one.startswith(MADE)]
+    assert len(paths) > 30
+    assert not [path for path in paths if not is_there(path)]
+
+
+def test_contributing_names_what_the_code_calls_so() -> None:
+    files = [path for folder in ("kschedx", "tests") for path in (ROOT / folder).rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (*files, ROOT / "pyproject.toml"))
+    names = {
+        re.split(r"[(.]", one)[0].lstrip("@") for one in SPANS if re.fullmatch(r"@?[A-Za-z]\w*(\.\w+)?(\(.*\))?", one)
+    }
+    assert len(names) > 30
+    assert not [name for name in sorted(names) if not re.search(rf"\b{re.escape(name)}\b", code)]
+
+
+def test_contributing_shows_every_part_of_the_package() -> None:
+    shown = re.search(r"^kschedx/\n((?:  .*\n)+)", CONTRIBUTING, re.MULTILINE)
+    assert shown
+    named = set(re.findall(r"^  ([\w.]+)/?(?= )", shown[1], re.MULTILINE))
+    parts = {path.name for path in (ROOT / "kschedx").iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert named == {name for name in parts if not name.startswith("__")}
+    mentioned = re.findall(r"[\w./-]+\.(?:py|json)", shown[1])
+    assert not [name for name in mentioned if not any((ROOT / "kschedx").rglob(name))]
+
+
 def test_the_changelog_starts_with_the_version() -> None:
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert newest
