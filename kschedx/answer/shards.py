@@ -115,7 +115,9 @@ def _pods(found: Sequence[Json]) -> dict[str, object]:
             undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
         )
     )
-    return {**made, "leftOut": found[0]["leftOut"]}  # counted over all pods, whatever the part
+    # both are told of all pods: the one by every part, the other by the first, where all pods are decided
+    nodes = None if made["undecided"] else found[0].get("nodes")
+    return {**made, "leftOut": found[0]["leftOut"], "nodes": nodes}
 
 
 def _difference(document: Json) -> Difference:

@@ -153,10 +153,10 @@ def diff_profiles(
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="-A searches every namespace")
     connection.tell_missing(pair.snapshot)
-    rows = rows if part is None else list(part.part(rows))
+    asked, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
-    if part is None:
-        summary = _with_nodes(pair, rows, summary, question.jobs(jobs), nodes)
+    if part is None or part.index == 1:
+        summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part tells it for all
     report = _report(before, after, found, summary)
     write(report if part is None else report.marked(part), output)
     if summary.differences:
