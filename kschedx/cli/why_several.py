@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ def why_several(
         if is_asked:
             raise InputError(f"--{name} is about one pod, and there are several")
     if wanted.alone:
-        items = [_alone(question, wanted, clusters.applied, setup, one) for one in found]
+        items = [item for one in found for item in _alone(question, wanted, clusters.applied, setup, one)]
         asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
     else:
         asked = _together(question, wanted, clusters, setup, found)
@@ -49,12 +49,39 @@ def why_several(
     return asked.exit_code
 
 
-def _alone(question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, one: Pod | Written) -> Item:
-    """As if it came next, whatever others take."""
+def _alone(
+    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, one: Pod | Written
+) -> tuple[Item, ...]:
+    """As if it came next, whatever others take; a DaemonSet's pods are each on a node of their own."""
     from kschedx.answer.run import explain
+    from kschedx.cli.manifests import Written
 
     subject = subject_of(question, snapshot, setup, one, wanted)
-    return _item(wanted, subject, one, partial(explain, subject, setup))
+    if isinstance(one, Written) and one.is_daemon:
+        return tuple(_of_daemon_set(wanted, subject, setup, one))
+    return (_item(wanted, subject, one, partial(explain, subject, setup)),)
+
+
+def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written) -> Iterator[Item]:
+    """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
+    from msgspec.structs import replace
+
+    from kschedx.answer.daemon_set import explain_daemon_set
+    from kschedx.cli.manifests import title
+    from kschedx.cli.why_many import Replica
+
+    name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
+    answer = explain_daemon_set(name, subject, setup)
+    whole = _item(wanted, subject, one, lambda: answer.explanation)
+    if answer.runs:
+        fit = tuple(Replica(pod=whole.pod, node=node) for node in answer.runs)
+        yield replace(whole, replicas=fit, workload=name)
+    for group in answer.waits:
+        nodes = answer.names(group)
+        waiting = tuple(Replica(pod=whole.pod) for _ in nodes)
+        yield replace(whole, replicas=waiting, workload=name, explain=partial(answer.on, nodes[0]))
+    if not answer.runs and not answer.waits:
+        yield whole
 
 
 def _together(
@@ -70,7 +97,7 @@ def _together(
 
     gathering = Gathering(clusters.before, clusters.applied, setup)
     groups: list[tuple[Pod | Written, Group]] = []
-    items: dict[int, Item] = {}
+    items: dict[int, tuple[Item, ...]] = {}
     for number, one in enumerate(found):
         if one.is_daemon if isinstance(one, Written) else bool(one.spec.node_name):
             items[number] = _alone(question, wanted, clusters.applied, setup, one)
@@ -90,8 +117,8 @@ def _together(
             )
             workload_name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
             item = replace(item, replicas=replicas, workload=workload_name)
-        items[number] = item
-    return Asked([items[number] for number in range(len(found))], notes=evicted_note(together.evicted))
+        items[number] = (item,)
+    return Asked([item for number in range(len(found)) for item in items[number]], notes=evicted_note(together.evicted))
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:

@@ -80,3 +80,13 @@ def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:
     )
     assert ran.code == 0
     assert ran.out.startswith("✓ DaemonSet infra/agent fits on the 1 node that it is for, leaves out 1")
+
+
+@pytest.mark.parametrize("options", [(), ("--alone",)])
+def test_among_others_it_is_a_pod_on_each_of_its_nodes(options: tuple[str, ...], tmp_path: Path) -> None:
+    both = write(tmp_path, AGENT, small_pod("web", "1", namespace="infra"), name="both.yaml")
+    cluster = write(tmp_path, *CLUSTER)
+    ran = kschedx("why", "-f", both, "-s", cluster, *options)
+    assert ran.code == 1
+    assert ran.out.startswith("4 pods: 3 can be scheduled, 1 cannot\n\n✗ 1 pod: insufficient cpu, short by 1\n")
+    assert "infra/agent (DaemonSet) × 2 → runs, cordoned\n" in ran.out
