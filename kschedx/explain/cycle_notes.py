@@ -24,7 +24,7 @@ from kschedx.explain.notes.recorded import RecordedEvent
 from kschedx.explain.recorded import contrasts, recorded
 from kschedx.explain.storage_notes import storage_notes
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.unheard import Kind
+from kschedx.framework.unheard import Kind, Stake, open_stake
 from kschedx.snapshot.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES = 100
@@ -60,7 +60,9 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
 def _of_scheduler(cycle: Cycle) -> Iterator[CycleNote]:
     left_out = tuple(one for one in cycle.unheard if one.kind is Kind.PLUGIN)
     if left_out:
-        yield UnknownPlugins(left_out=left_out, stands=cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR))
+        settled = cycle.has_no_choice and open_stake(cycle.unheard) is not Stake.FIT
+        rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
+        yield UnknownPlugins(left_out=left_out, stands=rejected or settled)
     if not cycle.release.is_measured:
         yield NotMeasured(version=cycle.release.version)
 

@@ -112,6 +112,12 @@ class Cycle(Struct, frozen=True, kw_only=True):
         return self.best if self.nominated is None else (self.nominated,)
 
     @property
+    def has_no_choice(self) -> bool:
+        """The pod can go to one node alone, whatever anybody scores."""
+        feasible = self.feasible
+        return self.nominated is not None or (feasible is not None and len(feasible) == 1)
+
+    @property
     def feasible(self) -> TableRows | None:
         """Rows of `nodes` that passed."""
         return None if self.filter is None else rows_where(self.filter.passed)

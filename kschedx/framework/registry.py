@@ -84,15 +84,20 @@ def _loaded(point: EntryPoint) -> object:
         raise ConfigError(text, hint=f"it is registered as {point.value}") from error
 
 
-def points_of_others(names: Collection[str]) -> Mapping[str, frozenset[str]]:
+def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, frozenset[str]]:
     """The extension points of those of these plugins that are not Kubernetes' own: of other projects, as far as kschedx
-    has them, and of installed packages. Raises `ConfigError` for what cannot be imported; what nobody names is not even
-    tried."""
+    has them, and of installed packages. `named` has the points at which a configuration enables each. Raises
+    `ConfigError` for what cannot be imported; what nobody names is not even tried."""
     # Koordinator has plugins of the same names that decide otherwise
-    projects = () if OF_KOORDINATOR & set(names) else (SCHEDULER_PLUGINS,)
-    others = {row.name for row in PLUGINS if row.project in projects and row.name in names}
-    others |= {name for name in names if name in third_party() and name not in ROWS} if names else set()
+    projects = () if OF_KOORDINATOR & named.keys() else (SCHEDULER_PLUGINS,)
+    others = {row.name for row in PLUGINS if row.project in projects and row.name in named and _is_meant(row, named)}
+    others |= {name for name in named if name in third_party() and name not in ROWS} if named else set()
     return {name: _points_of_other(name) for name in sorted(others)}
+
+
+def _is_meant(row: Row, named: Mapping[str, Collection[str]]) -> bool:
+    """Whether it is this project's plugin of that name: enabled where it has no part, it is somebody else's."""
+    return row.name in third_party() or set(named[row.name]) <= {*points_in(row, ()), "multiPoint"}
 
 
 def _points_of_other(name: str) -> frozenset[str]:

@@ -40,7 +40,7 @@ def headline_block(
     lines = paragraph(sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
-    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE:
+    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
         lines += paragraph(could_prefer(cycle.unheard), width, first="  ")
     if commands := how_to_complete(cycle.unheard):
         whatever = "to decide, complete the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)

@@ -99,14 +99,16 @@ def zero_weights(document: Json) -> Iterator[str]:
 def _configurations(document: Json, place: Place) -> Iterator[Written]:
     if _is_configuration(document):
         yield Written(document=document, place=place)
-    if document.get("kind") != "ConfigMap":
+    kind = document.get("kind")
+    if kind not in ("ConfigMap", "Secret"):
         return
     metadata = _map(document.get("metadata"))
     name = str(metadata.get("name") or "")
-    for key, text in _map(document.get("data")).items():
+    # what a Secret holds encoded is not read
+    for key, text in _map(document.get("data" if kind == "ConfigMap" else "stringData")).items():
         if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
             continue
-        inside = Place(source=place.source, object=f"ConfigMap {name}[{key}]")
+        inside = Place(source=place.source, object=f"{kind} {name}[{key}]")
         for value in _parsed(text, inside):
             if _is_configuration(value):
                 yield Written(document=value, place=inside, config_map=name, key=key)
@@ -138,10 +140,11 @@ def _mounted(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
             for container in map(_map, _list(spec.get("containers"))):
                 path = _flag([*_list(container.get("command")), *_list(container.get("args"))], "--config")
                 for mount in map(_map, _list(container.get("volumeMounts"))):
-                    source = _map(volumes.get(str(mount.get("name")), {}).get("configMap"))
+                    volume = volumes.get(str(mount.get("name")), {})
+                    source = _map(volume.get("configMap") or volume.get("secret"))
                     key = _key(path, mount, source)
                     if key:
-                        yield str(source.get("name")), key
+                        yield str(source.get("name") or source.get("secretName")), key
 
 
 def _pod_specs(document: Json) -> Iterator[Json]:

@@ -66,6 +66,22 @@ def test_what_is_known_of_a_configuration(plugins: tuple[str, ...], unknown: Map
     assert ("Coscheduling" in profile.points["permit"]) == (plugins == ("Coscheduling",))
 
 
+@pytest.mark.parametrize(
+    ("point", "is_known"), [("filter", True), ("score", True), ("preFilter", False), ("preBind", False)]
+)
+def test_a_plugin_where_ours_has_no_part_is_somebody_elses(point: str, is_known: bool) -> None:
+    """Crane has a NodeResourceTopologyMatch too."""
+    enabled = {"enabled": [{"name": "NodeResourceTopologyMatch"}]}
+    plugins = dict.fromkeys(("filter", point), enabled)
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": plugins}],
+    }
+    (profile,) = load_profiles(config, resolve()).profiles
+    assert ("NodeResourceTopologyMatch" not in profile.unknown) == is_known
+
+
 # --- QOSSort
 
 

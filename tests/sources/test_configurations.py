@@ -47,6 +47,7 @@ FOLDER = "mountPath: /etc/kubernetes/scheduler"
         ([FIRST], "first"),
         (["kind: Pod\napiVersion: v1", SECOND], "second"),
         ([config_map("one", main=FIRST)], "first"),
+        ([config_map("one", main=FIRST).replace("ConfigMap", "Secret").replace("data:", "stringData:")], "first"),
         ([config_map("one", note="just words", main=FIRST)], "first"),
         ([*BOTH, deployment(mount=FOLDER, source="name: two")], "second"),
         ([*BOTH, deployment(mount=FOLDER, source="name: one")], "first"),

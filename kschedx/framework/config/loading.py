@@ -81,16 +81,23 @@ def plugin_points(
 ) -> PluginPoints:
     """The release's plugins, and those of others that the configuration names, with their extension points."""
     if others is None:
-        others = points_of_others(frozenset(names_in(document)) - release.plugin_points.keys())
+        named = enabled_at(document)
+        others = points_of_others({name: named[name] for name in named.keys() - release.plugin_points.keys()})
     return {**release.plugin_points, **others}
 
 
-def names_in(document: ConfigurationDocument) -> Iterator[str]:
-    """Every plugin that a configuration names, whatever for."""
+def enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
+    """Every plugin that a configuration names, whatever for, to the points at which it enables it."""
+    found: dict[str, set[str]] = {}
     for profile in document.profiles:
-        for plugins in profile.plugins.by_point().values():
-            yield from (entry.name for entry in (*plugins.enabled, *plugins.disabled))
-        yield from (config.name for config in profile.plugin_config)
+        for point, plugins in profile.plugins.by_point().items():
+            for entry in plugins.enabled:
+                found.setdefault(entry.name, set()).add(point)
+            for entry in plugins.disabled:
+                found.setdefault(entry.name, set())
+        for config in profile.plugin_config:
+            found.setdefault(config.name, set())
+    return found
 
 
 def decode_document(
