@@ -152,10 +152,6 @@ class PersistentVolumeClaimVolumeSource(Struct, frozen=True, kw_only=True, renam
     read_only: bool = False
 
 
-class ObjectReferenceName(Struct, frozen=True, kw_only=True):
-    name: str = ""
-
-
 class GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     pd_name: str = ""
     fs_type: str = ""

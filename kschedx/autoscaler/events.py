@@ -12,7 +12,6 @@ from kschedx.autoscaler.sizes import Resize
 
 AT_MAX_NODES_TOTAL = "max total nodes in cluster reached"
 CLUSTER_UNHEALTHY = "Warning ClusterUnhealthy: Cluster is unhealthy"
-EXECUTION_FAILED = "scale-up execution failed"
 FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 

@@ -121,13 +121,6 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
             yield _missing(contents, kind, (), named_by, Certainty.LIKELY)
 
 
-def _pods_with(kind: str) -> str:
-    """The pods that point to a kind, in words."""
-    if KINDS[kind].addon:
-        return f"pods of {KINDS[kind].addon}"
-    return "pods of groups" if kind == _GROUP else "pods with device claims"
-
-
 def pointed_to(contents: Contents) -> Iterator[str]:
     """Optional kinds that pods need, so that their API server serves them."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]

@@ -66,11 +66,6 @@ class Ranking(Struct, frozen=True, kw_only=True):
         """The winner's total less the runner-up's; None without one."""
         return self.nodes[0].total - self.runner_up.total if self.runner_up else None
 
-    @property
-    def decided_by(self) -> Lead | None:
-        """The plugin that favours the winner most; None where the nodes tie."""
-        return self.leads[0] if self.leads and self.leads[0].difference > 0 else None
-
 
 def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     """The best `limit` nodes, winners and runner-up in any case; None where nothing was scored."""

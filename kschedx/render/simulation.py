@@ -9,11 +9,11 @@ from rich.text import Text
 from kschedx.render import terminal
 from kschedx.render.drain import drain_lines, each_lines
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph
-from kschedx.render.units import amount, count, listed
+from kschedx.render.units import count, listed
 from kschedx.simulate.queue import Step
 from kschedx.simulate.simulation import Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
-from kschedx.simulate.usage import PODS, NodeUse, Usage
+from kschedx.simulate.usage import PODS, NodeUse
 
 SHOWN_WORKLOADS = 8
 SHOWN_NODES = 3
@@ -242,12 +242,6 @@ def told_step(step: Step) -> str:
         victims = listed(step.victim_keys, 4)
         return f"✗ {step.key} evicts {victims or 'nobody'} from {step.names([step.nominated])[0]}"
     return f"✗ {step.key} stays pending: {step.message}"
-
-
-def total_text(usage: Usage, resource: str) -> str:
-    """`12 of 64` of a resource over all nodes."""
-    use = usage.total()
-    return f"{amount(resource, use.requested.get(resource, 0))} of {amount(resource, use.allocatable.get(resource, 0))}"
 
 
 def ties_text(found: OtherOutcomes) -> str:

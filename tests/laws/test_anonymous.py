@@ -173,7 +173,7 @@ def test_what_admission_makes_of_a_manifest_stays_the_same(case: dict[str, Any])
 # --- clusters by chance
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 @given(clusters(), st.sampled_from(["1.5", "1.13", "1.26", "1.30", "1.36"]))
 def test_every_release_decides_the_same(cluster: Cluster, version: str) -> None:
     anonymous = Anonymous.of(cluster.objects)

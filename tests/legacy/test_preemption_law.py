@@ -39,7 +39,7 @@ def spec(cpu: int, port: int, priority: int) -> Manifest:
 
 
 @given(st.lists(RUNNING, max_size=9), st.integers(1, 6), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 def test_waves_are_one_pod_after_another(running: list[dict[str, object]], cpu: int, wants_port: bool) -> None:
     first = {one["node"]: i for i, one in reversed(list(enumerate(running)))}
     pods = [

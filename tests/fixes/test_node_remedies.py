@@ -1,0 +1,54 @@
+"""What is mended at a node: the node that is named is the one that is changed, and the one on which it was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.fixes import Certainty
+from kschedx.fixes.steps import LabelNode, RemoveTaints, Uncordon
+from tests.builders import Manifest, node, pod
+
+FULL = {"cpu": "1", "memory": "1Gi", "pods": "0"}
+OTHERS = [node("a-full", allocatable=FULL), node("z-full", allocatable=FULL)]
+"""Nodes that nothing about a node's state would help, before and behind the one in question."""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "step", "title"),
+    [
+        ([node("m", unschedulable=True)], pod("me"), Uncordon, "uncordon m"),
+        (
+            [node("m", taints=["team=a:NoSchedule"])],
+            pod("me"),
+            RemoveTaints,
+            "remove taint team=a:NoSchedule from m",
+        ),
+        ([node("m")], pod("me", nodeSelector={"disk": "ssd"}), LabelNode, "label m disk=ssd"),
+    ],
+    ids=["uncordon", "taint", "label"],
+)
+def test_a_remedy_names_the_node_that_it_was_tried_on(
+    nodes: list[Manifest], wanted: Manifest, step: type[Uncordon | RemoveTaints | LabelNode], title: str
+) -> None:
+    snapshot = kschedx.Snapshot.from_objects([*OTHERS, *nodes, wanted])
+    fixes = kschedx.explain(snapshot, "default/me").fixes
+    found = next(fix for fix in fixes if isinstance(fix.steps[0], step))
+    assert (found.title, found.certainty) == (title, Certainty.VERIFIED)
+    assert [change.target.name for change in found.changes] == ["m"]
+    assert found.feasible_nodes == ("m",)
+    assert [snapshot.cluster.names[one.row] for one in found.steps if isinstance(one, step)] == ["m"]
+    assert all("m" in command.split() or "node/m" in command.split() for command in found.commands)
+
+
+def test_of_several_nodes_each_remedy_names_its_own() -> None:
+    nodes = [node(name, unschedulable=True, labels={"zone": name}) for name in "abc"]
+    snapshot = kschedx.Snapshot.from_objects([*nodes, pod("me", nodeSelector={"zone": "b"})])
+    found = [
+        fix for fix in kschedx.explain(snapshot, "default/me").fixes if any(isinstance(s, Uncordon) for s in fix.steps)
+    ]
+    for fix in found:
+        [named] = {one.node for one in fix.steps if isinstance(one, Uncordon)}
+        assert fix.feasible_nodes == (named,)
+        assert named in {change.target.name for change in fix.changes}
+    assert [fix.title for fix in found][:1] == ["uncordon b"]
