@@ -34,6 +34,7 @@ CORE = {
     "answer",
     "simulate",
     "autoscaler",
+    "karpenter",
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -52,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schedulers": {"snapshot", "framework", "legacy", "releases"},
     "explain": {"api", "findings", "snapshot", "framework", "plugins", "releases", "schedulers"},
     "fixes": {"api", "findings", "snapshot", "framework", "plugins", "explain"},
-    "words": {"api", "findings", "framework", "explain", "fixes", "autoscaler"},
+    "words": {"api", "findings", "framework", "explain", "fixes", "autoscaler", "karpenter"},
     "holding": {"api", "snapshot", "framework"},
     "answer": {
         "api",
@@ -64,16 +65,18 @@ MAY_IMPORT: dict[str, set[str]] = {
         "fixes",
         "holding",
         "autoscaler",
+        "karpenter",
         "words",
         "releases",
         "schedulers",
     },
-    "simulate": {"api", "snapshot", "framework", "explain", "answer", "autoscaler", "sources"},
+    "simulate": {"api", "snapshot", "framework", "explain", "answer", "autoscaler", "karpenter", "sources"},
     "autoscaler": {"api", "snapshot", "framework", "plugins", "releases"},
+    "karpenter": {"api", "snapshot", "autoscaler"},
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
-    "schemas": {"autoscaler", "doctor", "framework", "legacy", "releases"},
+    "schemas": {"autoscaler", "doctor", "framework", "karpenter", "legacy", "releases"},
     "render": CORE | {"doctor", "releases"},
     TOP: CORE | {"asking", "loading", "sources"},
     "cli": CORE
@@ -101,6 +104,7 @@ ONLY_IN = {
         "answer",
         "simulate",
         "autoscaler",
+        "karpenter",
     },
 }
 

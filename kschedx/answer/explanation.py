@@ -22,6 +22,12 @@ from kschedx.render.words.fixes import no_fix
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
     from kschedx.autoscaler.remedy import Remedy
+    from kschedx.karpenter.cluster import Karpenter, PodProvisioning
+    from kschedx.karpenter.remedy import Remedy as PoolRemedy
+
+
+KARPENTER = "karpenter"
+"""The key of what Karpenter does where a cluster has cluster-autoscaler too."""
 
 
 class Explanation(Struct, frozen=True, dict=True):
@@ -36,6 +42,8 @@ class Explanation(Struct, frozen=True, dict=True):
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
     replicas: Replicas | None = None
     """What becomes of the others of its workload, where several were asked about."""
+    karpenter: Karpenter | None = None
+    """The cluster's Karpenter, where there are NodePools and it has something to decide."""
 
     @property
     def outcome(self) -> Outcome:
@@ -83,6 +91,20 @@ class Explanation(Struct, frozen=True, dict=True):
         return remedies(self.autoscaler, self.scaling, self.cycle.pod)
 
     @cached_property
+    def provisioning(self) -> PodProvisioning | None:
+        """What Karpenter does about a pod that fits no node; None where there is none, or the pod fits."""
+        return None if self.karpenter is None else self.karpenter.about(self.cycle.pod)
+
+    @cached_property
+    def provisioning_remedies(self) -> tuple[PoolRemedy, ...]:
+        """What would make Karpenter add a node for the pod, as far as it was tried."""
+        if self.karpenter is None or self.provisioning is None:
+            return ()
+        from kschedx.answer.karpenter_remedies import remedies
+
+        return remedies(self.karpenter, self.provisioning, self.cycle.pod)
+
+    @cached_property
     def no_fix(self) -> str:
         """Why no fix is verified; empty where one is, or where there is nothing to fix."""
         if any(fix.certainty is Certainty.VERIFIED for fix in self.fixes):
@@ -111,7 +133,7 @@ class Explanation(Struct, frozen=True, dict=True):
         snapshot = proposal.cluster(before)
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
-        return Explanation(cycle, scheduler, self.first_notes, self.autoscaler)
+        return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
 
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
@@ -131,8 +153,22 @@ class Explanation(Struct, frozen=True, dict=True):
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
         if self.replicas is not None:
             made["replicas"] = self.replicas.to_dict()
+        if self.karpenter is not None and self.provisioning is not None:
+            of_karpenter = self._of_karpenter(self.karpenter, self.provisioning)
+            both = made.get("autoscaler")
+            made["autoscaler"] = {**both, KARPENTER: of_karpenter} if isinstance(both, dict) else of_karpenter
         if self.holding:
             from kschedx.answer.holding_document import holding_document
 
             made["holding"] = holding_document(self.holding)
         return made
+
+    def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
+        from kschedx.karpenter.pod_document import provisioning_document
+        from kschedx.render.words.karpenter import remedy_title
+
+        fixes = [
+            {"title": remedy_title(one.step), "pool": one.pool, "instanceTypes": list(one.types)}
+            for one in self.provisioning_remedies
+        ]
+        return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})

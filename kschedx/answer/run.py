@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.subject import Subject, admitted, stored
+from kschedx.api.karpenter import NodePool
 from kschedx.api.types import AUTOSCALER_STATUS, Pod
 from kschedx.errors import InputError
 from kschedx.explain.amount_notes import amount_notes
@@ -16,7 +17,7 @@ from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
 from kschedx.explain.notes.claims import ClaimNote
-from kschedx.explain.notes.cycle import AutoscalerUnreadable
+from kschedx.explain.notes.cycle import AutoscalerUnreadable, KarpenterUnreadable
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
 from kschedx.framework.cycle import Cycle, Outcome
@@ -28,6 +29,8 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, Options
     from kschedx.framework.extenders import Ask
+    from kschedx.karpenter.cluster import Karpenter
+    from kschedx.karpenter.cluster import Options as KarpenterOptions
 
 
 def explain_pod(
@@ -62,11 +65,16 @@ def explain_pod(
     return explain(subject, setup)
 
 
-def explain(subject: Subject, setup: Setup, autoscaling: Options | Autoscaler | None = None) -> Explanation:
+def explain(
+    subject: Subject,
+    setup: Setup,
+    autoscaling: Options | Autoscaler | None = None,
+    provisioning: KarpenterOptions | Karpenter | None = None,
+) -> Explanation:
     """One pod's way through the scheduler. Raises `ConfigError` where no profile is the pod's.
 
-    `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself. Raises
-    `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
+    `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself, `provisioning` the same
+    of Karpenter. Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
     """
     if is_of_another(subject, setup):
         return _of_another(subject, setup)
@@ -82,7 +90,10 @@ def explain(subject: Subject, setup: Setup, autoscaling: Options | Autoscaler | 
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
-    return Explanation(cycle, scheduler, (*setup.notes, *notes, *said), autoscaler)
+    karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
+    return Explanation(
+        cycle, scheduler, (*setup.notes, *notes, *said, *more), autoscaler=autoscaler, karpenter=karpenter
+    )
 
 
 def _autoscaler(
@@ -110,6 +121,31 @@ def autoscaler_of(
         return Autoscaler.of(snapshot, options or Options(), scheduler), ()
     except InputError as error:
         return None, (AutoscalerUnreadable(error=str(error)),)
+
+
+def _karpenter(
+    cycle: Cycle, snapshot: Snapshot, options: KarpenterOptions | Karpenter | None
+) -> tuple[Karpenter | None, tuple[Note, ...]]:
+    """The cluster's Karpenter for a pod that fits nowhere, or a note that a NodePool cannot be read."""
+    if cycle.outcome is not Outcome.UNSCHEDULABLE or not snapshot.of(NodePool):
+        return None, ()
+    from kschedx.karpenter.cluster import Karpenter
+
+    if isinstance(options, Karpenter):
+        return (options if options.snapshot is snapshot else Karpenter(snapshot, options.options)), ()
+    return karpenter_of(snapshot, options)
+
+
+def karpenter_of(snapshot: Snapshot, options: KarpenterOptions | None) -> tuple[Karpenter | None, tuple[Note, ...]]:
+    """The cluster's Karpenter, or a note that a NodePool cannot be read."""
+    if not snapshot.of(NodePool):
+        return None, ()
+    from kschedx.karpenter.cluster import Karpenter, Options  # most clusters have none
+
+    try:
+        return Karpenter.of(snapshot, options or Options()), ()
+    except InputError as error:
+        return None, (KarpenterUnreadable(error=str(error)),)
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:

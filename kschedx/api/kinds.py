@@ -14,6 +14,7 @@ from kschedx.api import (
     cluster_api,
     controllers,
     devices,
+    karpenter,
     kueue,
     other_schedulers,
     resource_quota,
@@ -288,6 +289,29 @@ _ROWS = (
     _scalable("MachineSet", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachineSet),
     _scalable("MachinePool", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachinePool),
     _scalable("MachineSet", cluster_api.OPENSHIFT_GROUP, ("v1beta1",), cluster_api.OpenShiftMachineSet),
+    Kind(
+        name="NodePool", plural="nodepools", group=karpenter.GROUP, versions=_SINCE_BETA, is_namespaced=False,
+        is_optional=True, record=karpenter.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
+    ),
+    Kind(
+        name="NodeClaim", plural="nodeclaims", group=karpenter.GROUP, versions=_SINCE_BETA, is_namespaced=False,
+        is_optional=True, is_numerous=True, record=karpenter.NodeClaim, addon="Karpenter",
+        leaves="which nodes Karpenter has under way",
+    ),
+    Kind(
+        name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
+        is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="in which zones its subnets are",
+    ),
+    Kind(
+        name="AKSNodeClass", plural="aksnodeclasses", group=karpenter.AZURE, versions=("v1beta1", "v1alpha2"),
+        is_namespaced=False, is_optional=True, record=karpenter.AKSNodeClass, addon="Karpenter",
+        leaves="whether it can be used",
+    ),
+    Kind(
+        name="GCENodeClass", plural="gcenodeclasses", group=karpenter.GCP, versions=("v1alpha1",),
+        is_namespaced=False, is_optional=True, record=karpenter.GCENodeClass, addon="Karpenter",
+        leaves="whether it can be used",
+    ),
 )  # fmt: skip
 
 _OTHERS: Mapping[str, frozenset[str]] = {

@@ -75,8 +75,12 @@ class VolumeNodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
     required: NodeSelector | None = None
 
 
+class NodePathSource(Struct, frozen=True, kw_only=True):
+    """A place on a node's own disk; that there is one is all that counts."""
+
+
 class PersistentVolumeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Sources that no plugin reads (nfs, local, hostPath, ...) leave every source unset."""
+    """Sources that nobody reads (nfs, ...) leave every source unset."""
 
     capacity: ResourceList = {}
     access_modes: tuple[str, ...] = ()
@@ -93,6 +97,12 @@ class PersistentVolumeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     cinder: CinderVolumeSource | None = None
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
     portworx_volume: PortworxVolumeSource | None = None
+    local: NodePathSource | None = None
+    host_path: NodePathSource | None = None
+
+    @property
+    def is_on_node(self) -> bool:
+        return self.local is not None or self.host_path is not None
 
 
 class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):

@@ -138,6 +138,15 @@ _NODE_GROUPS = Annotated[
         "of groups with templates, ASG tags and nodes.",
     ),
 ]
+_INSTANCE_TYPES = Annotated[
+    str | None,
+    typer.Option(
+        "--instance-types",
+        metavar="FILE",
+        help="The instance types that Karpenter can choose from: a catalogue (kschedx schema InstanceTypes), or what "
+        "`aws ec2 describe-instance-types` says.  [default: those seen in the cluster]",
+    ),
+]
 _EXTENDERS = Annotated[
     str | None,
     typer.Option(
@@ -198,6 +207,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
         "node_group_label": _NODE_GROUP_LABEL,
         "autoscaler_flag": _AUTOSCALER_FLAG,
         "node_groups": _NODE_GROUPS,
+        "instance_types": _INSTANCE_TYPES,
     },
     Part.EXTENDERS: {"extenders": _EXTENDERS},
     Part.CONNECTION: CONNECTION_OPTIONS,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
     from kschedx.framework.extenders import Ask
+    from kschedx.karpenter.cluster import Options as KarpenterOptions
     from kschedx.simulate.changes import Change
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -57,6 +58,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     node_group_label: str = ""
     autoscaler_flag: Sequence[str] = ()
     node_groups: str | None = None
+    instance_types: str | None = None
     what_if: Sequence[tuple[str, str]] = ()
     """Changes as typed, in their order: the name of the option, and its value."""
     force: bool = False
@@ -115,6 +117,16 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     def _cluster_paths(self) -> Sequence[str]:
         told = self._told_by_autoscaler
         return [path for path in self.snapshot if path not in told] if told else self.snapshot
+
+    @cached_property
+    def provisioning(self) -> KarpenterOptions | None:
+        """What is said about the cluster's Karpenter. Raises `InputError`."""
+        if self.instance_types is None:
+            return None
+        from kschedx.cli.instance_types import read
+        from kschedx.karpenter.cluster import Options as KarpenterOptions
+
+        return KarpenterOptions(catalogue=read(self.instance_types))
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

@@ -83,20 +83,20 @@ def explained(
     from kschedx.api.types import Pod
 
     if wanted.alone or isinstance(found, Pod) or found.workload is None:
-        return explain(subject, setup, question.autoscaling)
+        return explain(subject, setup, question.autoscaling, question.provisioning)
     from kschedx.simulate.lacking import Gathering  # a pod by itself needs no queue
     from kschedx.simulate.workloads import has_replicas
 
     if not has_replicas(found.workload):
-        return explain(subject, setup, question.autoscaling)
+        return explain(subject, setup, question.autoscaling, question.provisioning)
     gathering = Gathering(clusters.before, clusters.applied, setup)
     is_written = found.document is not None or bool(wanted.tries or wanted.dry_run)
     group = gathering.add(subject, found.workload, is_written=is_written)
     if len(group.pods) > 1 or group.old:
-        return gathering.place().explain(group, question.autoscaling)
+        return gathering.place().explain(group, question.autoscaling, question.provisioning)
     if group.pods[0] in clusters.applied.pods.rows:
-        return explain(stored(clusters.applied, group.pods[0]), setup, question.autoscaling)
-    return explain(subject, setup, question.autoscaling)
+        return explain(stored(clusters.applied, group.pods[0]), setup, question.autoscaling, question.provisioning)
+    return explain(subject, setup, question.autoscaling, question.provisioning)
 
 
 def _daemon_set(subject: Subject, setup: Setup, found: Written, output: Format | None) -> int:
@@ -181,7 +181,7 @@ def _typed_change(question: Question, setup: Setup) -> Try:
         from kschedx.answer.run import explain
 
         pod = trying.as_pod(trying.with_change(trying.as_manifest(before.cycle.pod), change))
-        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling)
+        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling, question.provisioning)
 
     return tried
 

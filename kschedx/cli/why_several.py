@@ -151,7 +151,7 @@ def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
     """A row for each reason, or every document."""
-    from kschedx.answer.run import autoscaler_of, explain
+    from kschedx.answer.run import autoscaler_of, explain, karpenter_of
     from kschedx.answer.subject import stored
     from kschedx.api.label_query import parse_label_query
     from kschedx.cli import connection
@@ -198,16 +198,23 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             owner=owner,
             priority=int(snapshot.pods.priorities[row]),
             command=_command(pod.metadata.namespace, owner, pod.metadata.name),
-            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler),
+            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
         )
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
+    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
+    said = (*said, *unread)
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
     if autoscaler is not None and part is None:
         from kschedx.autoscaler.growth import grow
         from kschedx.render.autoscaler import growth_text
 
         notes = (*notes, growth_text(grow(autoscaler)))
+    if karpenter is not None and part is None:
+        from kschedx.karpenter.growth import grow as provisioned
+        from kschedx.render.words.karpenter import growth_text as provisioned_text
+
+        notes = (*notes, provisioned_text(provisioned(karpenter)))
     asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes)
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)

@@ -113,11 +113,17 @@ def _replicas(explanation: Explanation, width: int) -> list[Text]:
 
 
 def _autoscaler(explanation: Explanation, width: int, *, everything: bool = False) -> list[Text]:
-    if explanation.autoscaler is None:
-        return []
-    from kschedx.render.autoscaler import MOST_GROUPS, autoscaler_block  # most clusters have none
+    """Of both where a cluster has both."""
+    lines: list[Text] = []
+    if explanation.autoscaler is not None:
+        from kschedx.render.autoscaler import MOST_GROUPS, autoscaler_block  # most clusters have none
 
-    return autoscaler_block(explanation, width, None if everything else MOST_GROUPS)
+        lines += autoscaler_block(explanation, width, None if everything else MOST_GROUPS)
+    if explanation.karpenter is not None:
+        from kschedx.render.karpenter import MOST_POOLS, karpenter_block
+
+        lines += karpenter_block(explanation, width, None if everything else MOST_POOLS)
+    return lines
 
 
 def _most_level(diagnosis: Diagnosis) -> Level:

@@ -109,6 +109,19 @@ def _policy() -> Json:
     return policy_schema()
 
 
+def _instance_types() -> Json:
+    """Of a file that people write."""
+    import msgspec
+
+    from kschedx.karpenter.catalogue import InstanceTypes
+    from kschedx.schemas.parts import document
+
+    made = msgspec.json.schema(InstanceTypes)
+    definitions = {name: own for name, own in made["$defs"].items() if name != "InstanceTypes"}
+    types = made["$defs"]["InstanceTypes"]["properties"]["instanceTypes"]
+    return document("InstanceTypes", {"instanceTypes": types}) | {"$defs": definitions}
+
+
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Explanation": ("kschedx why POD -o json", _explanation),
     "ExplanationList": ("kschedx why --all-pending -o json", _explanations),
@@ -124,6 +137,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "PluginList": ("kschedx plugins -o json", _plugins),
     "Story": ("pytest --kschedx-update", _story),
     "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", _configuration),
+    "InstanceTypes": ("kschedx instance-types FILE -o json", _instance_types),
     "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _policy),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}

@@ -27,6 +27,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Options as Autoscaling
+    from kschedx.karpenter.cluster import Options as Provisioning
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -172,11 +173,13 @@ class Together:
             replaced=len(group.old),
         )
 
-    def explain(self, group: Group, autoscaling: Autoscaling | None = None) -> Explanation:
+    def explain(
+        self, group: Group, autoscaling: Autoscaling | None = None, provisioning: Provisioning | None = None
+    ) -> Explanation:
         """The story of the pod that says most about its group, as of when it was decided about. Raises
         `UndecidableError`."""
         if not self.is_queued(group):
-            return explain(group.subject, self._setup, autoscaling)
+            return explain(group.subject, self._setup, autoscaling, provisioning)
         nodes = self.nodes(group)
         pending = [key for key, node in nodes.items() if not node and self._in_turn.is_queued(key)]
         evicting = self._evicting(group)
@@ -189,7 +192,7 @@ class Together:
             snapshot, key = self._simulation.cluster_before(first), group.pods[0]
         pod = snapshot.pods[snapshot.pods.rows[key]]
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None)
-        return replace(explain(subject, self._setup, autoscaling), replicas=self.replicas(group))
+        return replace(explain(subject, self._setup, autoscaling, provisioning), replicas=self.replicas(group))
 
     def _evicting(self, group: Group) -> list[int]:
         """Numbers of the group's decisions that evict somebody."""

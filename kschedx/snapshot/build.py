@@ -343,6 +343,7 @@ class SnapshotBuilder:
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
             **of_objects(self._others),
             autoscaler_events=self._events.of_autoscaler(pods),
+            karpenter_events=self._events.of_karpenter(pods),
         )
 
 

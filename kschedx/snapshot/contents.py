@@ -64,6 +64,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """Pods and nodes as they were read, where somebody asked for them to be kept."""
     autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
+    karpenter_events: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a pending pod to what Karpenter said of it last."""
 
 
 def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

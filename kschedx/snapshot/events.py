@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from kschedx.api.timestamps import nanoseconds
@@ -10,6 +12,8 @@ from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
+KARPENTER = "karpenter"
+"""Under which it reports."""
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 REASONS = frozenset({FAILED_SCHEDULING, *OF_AUTOSCALER})
 """The reasons of those that are read."""
@@ -153,16 +157,26 @@ class FailedSchedulingEvents:
                 found[pod] = event
         return found
 
+    def of_karpenter(self, pods: PodTable) -> dict[str, FailedScheduling]:
+        """Pod to what Karpenter said of it last, for pods without a node."""
+        return {pod: event for pod, reporter, event in self._of_waiting(pods) if reporter == KARPENTER}
+
     def of_pending(self, pods: PodTable) -> dict[str, FailedScheduling]:
         """Pod to what its own scheduler said of it last, for pods without a node."""
-        found: dict[str, FailedScheduling] = {}
+        return {
+            pod: event
+            for pod, reporter, event in self._of_waiting(pods)
+            if reporter == pods.specs[pods.rows[pod]].scheduler_name
+        }
+
+    def _of_waiting(self, pods: PodTable) -> Iterator[tuple[str, str, FailedScheduling]]:
+        """Pods without a node, who reports, and what; a pod of the same name that is gone does not count."""
         for (pod, reporter), (_, event) in self._newest.items():
             row = pods.rows.get(pod)
-            if row is None or pods.node_names[row] or reporter != pods.specs[row].scheduler_name:
+            if row is None or pods.node_names[row]:
                 continue
             if not event.uid or not pods.uids[row] or event.uid == pods.uids[row]:
-                found[pod] = event
-        return found
+                yield pod, reporter, event
 
 
 def _time(text: str) -> int:

@@ -73,6 +73,13 @@ class AutoscalerUnreadable(NoteFacts, frozen=True, kw_only=True):
     error: str
 
 
+class KarpenterUnreadable(NoteFacts, frozen=True, kw_only=True):
+    """A NodePool is not understood."""
+
+    id: ClassVar[str] = "karpenter-unreadable"
+    error: str
+
+
 CycleNote: TypeAlias = (
     UnknownPlugins
     | NotMeasured
@@ -82,4 +89,5 @@ CycleNote: TypeAlias = (
     | SingleFeasibleNode
     | Tie
     | AutoscalerUnreadable
+    | KarpenterUnreadable
 )

@@ -19,6 +19,12 @@ _EC2 = re.compile(
 )
 """What EC2 calls its machines: how many volumes one can attach depends on it."""
 
+_EC2_PARTS = ("karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size")
+_EC2_PART = re.compile(
+    r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}|nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl"
+)
+"""What those names are made of."""
+
 _CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
 _COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
 """`3`, `0/6`: in a message, a number is no name."""
@@ -149,6 +155,8 @@ def _names_in(message: str) -> Iterable[str]:
 
 def _stays(key: str, value: str, compared: bool) -> bool:
     """Whether a rule looks into the value."""
+    if key in _EC2_PARTS:
+        return _EC2_PART.fullmatch(value) is not None
     if key in INSTANCE_TYPES:
         return _EC2.fullmatch(value) is not None
     return compared and parse_int64(value) is not None

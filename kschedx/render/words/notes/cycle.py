@@ -9,6 +9,7 @@ from kschedx.explain.notes.cycle import (
     AutoscalerUnreadable,
     CycleNote,
     Gated,
+    KarpenterUnreadable,
     NominatedNodeFirst,
     NotMeasured,
     Sampling,
@@ -44,6 +45,8 @@ def text(note: CycleNote) -> str:
             return f"{len(note.nodes):,} nodes share the highest total: {how}"
         case AutoscalerUnreadable(error=error):
             return f"what cluster-autoscaler would do is not known: {error}"
+        case KarpenterUnreadable(error=error):
+            return f"what Karpenter would do is not known: {error}"
         case _:
             assert_never(note)
 

@@ -1,0 +1,69 @@
+"""`kschedx instance-types`: what clouds publish, as a catalogue that --instance-types takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import Format, Report, option, write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kschedx.karpenter.catalogue import InstanceTypes
+
+HELP = """The instance types of a file, as the catalogue that --instance-types takes: to look at it, and to add zones,
+prices and what cannot be had.
+
+FILE is the output of `aws ec2 describe-instance-types`, the instance types of Karpenter's kwok provider, or a
+catalogue. What a node has left for pods is worked out as karpenter-provider-aws does with its defaults.
+
+\b
+Examples:
+  aws ec2 describe-instance-types > ec2.json
+  kschedx instance-types ec2.json -o yaml > types.yaml
+  kschedx why pod/web-0 --instance-types types.yaml
+"""
+SUMMARY = "What clouds publish about instance types, for Karpenter."
+
+
+def instance_types(
+    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
+    output: Annotated[
+        Format | None,
+        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml the catalogue; name the names alone."),
+    ] = None,
+) -> int:
+    """The command; its help is HELP."""
+    catalogue = read(file)
+
+    def screen(_: bool) -> None:
+        from kschedx.render.instance_types import print_catalogue
+
+        print_catalogue(catalogue)
+
+    def document() -> Mapping[str, object]:
+        import msgspec
+
+        made: dict[str, object] = msgspec.to_builtins(catalogue)
+        return made
+
+    report = Report(screen=screen, document=document, names=lambda: [one.name for one in catalogue.instance_types])
+    write(report, output)
+    return ExitCode.SCHEDULABLE
+
+
+def read(path: str) -> InstanceTypes:
+    """The catalogue of a file, in any of the forms. Raises `InputError` with the line."""
+    from kschedx.cli.one_document import one_document
+    from kschedx.errors import InputError, Place
+    from kschedx.karpenter.published import any_catalogue
+    from kschedx.sources.field_lines import with_line
+
+    document = one_document(path)
+    try:
+        return any_catalogue(document)
+    except InputError as error:
+        raise with_line(error, Place(source=path)) from None

@@ -1,0 +1,143 @@
+"""Amounts of resources, exact, and written as Karpenter writes them.
+
+Upstream: pkg/utils/resources, and Quantity.Add of apimachinery: a sum is written like the first of its summands that is
+not zero.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from kschedx.api.quantity import Format, parse_quantity
+from kschedx.api.resources import is_hugepages, nano_units
+from kschedx.api.types import Container, Pod, ResourceList
+from kschedx.errors import InputError, Place
+
+NODES = "nodes"
+"""Of which every node has one; only limits name it."""
+PODS = "pods"
+_NANO = 10**9
+
+
+class Amount(Struct, frozen=True):
+    """An exact amount in nano-units, and how it was written."""
+
+    nano: int
+    format: Format = Format.DECIMAL_SI
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.nano + other.nano, self.format if self.nano else other.format)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.nano - other.nano, self.format if self.nano else other.format)
+
+    def __str__(self) -> str:
+        return _text(self.nano, self.format)
+
+
+@lru_cache(maxsize=4096)
+def _text(nano: int, form: Format) -> str:
+    return str(dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical=""))
+
+
+ZERO = Amount(0)
+Amounts = Mapping[str, Amount]
+
+
+def amounts_of(resources: ResourceList) -> dict[str, Amount]:
+    """Raises `InputError` with the place `[resource]`."""
+    made: dict[str, Amount] = {}
+    for name, written in resources.items():
+        try:
+            made[name] = Amount(nano_units(written), parse_quantity(written).format)
+        except InputError as error:
+            raise error.at(Place(field=f"[{name}]")) from None
+    return made
+
+
+def merged(*lists: Amounts) -> dict[str, Amount]:
+    total: dict[str, Amount] = {}
+    for amounts in lists:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, ZERO) + amount
+    return total
+
+
+def subtracted(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
+    """Of the resources of `amounts` alone."""
+    return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
+
+
+def fits(asked: Amounts, offered: Amounts) -> bool:
+    """Nothing fits where an offer is negative."""
+    if any(amount.nano < 0 for amount in offered.values()):
+        return False
+    return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in asked.items())
+
+
+def written(amounts: Amounts) -> str:
+    """As JSON, the names sorted."""
+    return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
+
+
+def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
+    """What an instance type has for pods: pages of a size that is set aside are no memory."""
+    made = subtracted(capacity, overhead)
+    for name, amount in capacity.items():
+        if is_hugepages(name):
+            left = made.get("memory", ZERO) - amount
+            made["memory"] = left if left.nano >= 0 else Amount(0, left.format)
+    return made
+
+
+def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
+    """What pods ask for together, with their number."""
+    count = 0
+    total: dict[str, Amount] = {}
+    for pod in pods:
+        count += 1
+        total = merged(total, _of_pod(pod))
+    return total | {PODS: Amount(count * _NANO, Format.DECIMAL_EXPONENT)}
+
+
+def _of_pod(pod: Pod) -> dict[str, Amount]:
+    """The larger of the running pod and the start of any init container (component-helpers/resource, PodRequests)."""
+    running: dict[str, Amount] = {}
+    for container in pod.spec.containers:
+        running = merged(running, _of_container(container))
+    sidecars: dict[str, Amount] = {}
+    start: dict[str, Amount] = {}
+    for container in pod.spec.init_containers:
+        asked = _of_container(container)
+        if container.is_restartable_init:
+            running = merged(running, asked)
+            sidecars = merged(sidecars, asked)
+            asked = sidecars
+        else:
+            asked = merged(asked, sidecars)
+        _raise_to(start, asked)
+    _raise_to(running, start)
+    if pod.spec.resources is not None:
+        running |= {
+            name: amount
+            for name, amount in amounts_of(pod.spec.resources.requests).items()
+            if name in ("cpu", "memory") or is_hugepages(name)
+        }
+    return merged(running, amounts_of(pod.spec.overhead)) if pod.spec.overhead else running
+
+
+def _of_container(container: Container) -> dict[str, Amount]:
+    """What is not requested is limited: the API server says so of pods, Karpenter of a DaemonSet's template."""
+    limits = amounts_of(container.resources.limits)
+    return limits | amounts_of(container.resources.requests)
+
+
+def _raise_to(total: dict[str, Amount], floor: Amounts) -> None:
+    for name, amount in floor.items():
+        if name not in total or amount.nano > total[name].nano:
+            total[name] = amount

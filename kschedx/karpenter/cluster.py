@@ -1,0 +1,348 @@
+"""Karpenter in a cluster, as far as its objects tell, and what it makes of one pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.api.integers import parse_int64
+from kschedx.api.karpenter import NodePool, NodeSelectorRequirementWithMinValues
+from kschedx.api.types import Pod, PodCondition, PodStatus
+from kschedx.errors import InputError, Place, nearest
+from kschedx.karpenter.amounts import amounts_of
+from kschedx.karpenter.catalogue import InstanceTypes
+from kschedx.karpenter.claims import PoolTemplate
+from kschedx.karpenter.daemons import DaemonSets, daemon_pods
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
+from kschedx.karpenter.labels import ZONE
+from kschedx.karpenter.nodes import Cluster
+from kschedx.karpenter.pods import UNSCHEDULABLE, Looked, Outcome, look_at
+from kschedx.karpenter.preferences import requirements_of
+from kschedx.karpenter.provisioning import Provisioner, SkippedPool
+from kschedx.karpenter.rejections import REASONS, Rejection
+from kschedx.karpenter.requirements import Requirements
+from kschedx.karpenter.scheduler import Failure, Result
+from kschedx.karpenter.seen import Known, known_types
+from kschedx.karpenter.settings import Settings
+from kschedx.snapshot.snapshot import Snapshot
+
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What a user says about Karpenter, beside what the cluster's objects tell."""
+
+    catalogue: InstanceTypes | None = None
+    settings: Settings = Settings()
+
+
+class Certainty(StrEnum):
+    """How sure it is what a pool says to a pod."""
+
+    FITS = "fits"
+    """With a type that is known; whether the cloud has it at the moment is not."""
+    REJECTS = "rejects"
+    UNKNOWN = "unknown"
+    """No type that is known fits, and there may be others."""
+
+
+class PoolVerdict(Struct, frozen=True, kw_only=True):
+    """A pool and a pod."""
+
+    pool: NodePool
+    certainty: Certainty
+    rejection: Rejection | None = None
+    types: tuple[InstanceType, ...] = ()
+    """Those that fit."""
+    known: tuple[InstanceType, ...] = ()
+    """All that are known of the pool's."""
+    template: PoolTemplate | None = None
+    zones: tuple[str, ...] = ()
+    """The only ones in which its nodes can be; empty where that is not known."""
+    types_are_known: bool = False
+    asked: Requirements = Requirements()
+    """What the pod asks of its node."""
+
+    @property
+    def name(self) -> str:
+        return self.pool.name
+
+    @property
+    def reason(self) -> str:
+        """The rejection's id."""
+        return "" if self.rejection is None else REASONS[type(self.rejection)]
+
+    @property
+    def text_is_known(self) -> bool:
+        """What an instance type would need depends on all of them."""
+        return self.types_are_known or not isinstance(self.rejection, NoInstanceType)
+
+    @property
+    def distance(self) -> int:
+        """How far it is from taking the pod: the earlier Karpenter gives up, the less is known to be right."""
+        return {
+            "limit-reached": 0, "node-limit-reached": 0, "no-instance-type": 1, "unsatisfiable-topology": 2,
+            "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
+        }.get(self.reason, 4)  # fmt: skip
+
+    def minimum(self, key: str) -> int:
+        """How many values of the key the pool insists on."""
+        requirements = self.pool.spec.template.spec.requirements
+        return max((one.min_values or 0 for one in requirements if one.key == key), default=0)
+
+
+class PodProvisioning(Struct, frozen=True, kw_only=True):
+    """What Karpenter does about one pod."""
+
+    looked: Looked
+    pool: str = ""
+    """Of the node that is added for it."""
+    types: tuple[InstanceType, ...] = ()
+    """That the node can be of."""
+    types_are_known: bool = False
+    """Of the pool all, not only those that were seen."""
+    companions: int = 0
+    """Other pods that wait and go to the same new node."""
+    existing: str = ""
+    """The node or claim that there is, on which Karpenter expects it."""
+    is_claim: bool = False
+    pools: tuple[PoolVerdict, ...] = ()
+    """In the order in which they are tried."""
+    event: str = ""
+    """What Karpenter says, where all that it depends on is known."""
+    by_chance: bool = False
+    has_relaxed: bool = False
+
+    @property
+    def unsure_before(self) -> tuple[str, ...]:
+        """Pools that come before the one that is taken, and may be taken in its place."""
+        names: list[str] = []
+        for one in self.pools:
+            if one.name == self.pool:
+                break
+            if one.certainty is Certainty.UNKNOWN:
+                names.append(one.name)
+        return tuple(names)
+
+
+class Karpenter:
+    """Karpenter on a snapshot that has NodePools."""
+
+    def __init__(self, snapshot: Snapshot, options: Options) -> None:
+        self.snapshot = snapshot
+        self.options = options
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, options: Options) -> Karpenter | None:
+        """None for a cluster without NodePools. Raises `InputError` for one that cannot be read."""
+        pools = snapshot.of(NodePool)
+        for pool in pools:
+            _check(pool)
+        return cls(snapshot, options) if pools else None
+
+    @cached_property
+    def pools(self) -> tuple[NodePool, ...]:
+        return self.snapshot.of(NodePool)
+
+    @property
+    def group(self) -> str:
+        """The API group of the cloud's node classes."""
+        return next((pool.spec.template.spec.node_class_ref.api_group for pool in self.pools), "")
+
+    @cached_property
+    def known(self) -> Mapping[str, Known]:
+        """Pool to what is known of its instance types."""
+        return {pool.name: known_types(self.snapshot, pool, self.options.catalogue) for pool in self.pools}
+
+    @property
+    def types_are_known(self) -> bool:
+        return all(self.known[pool.name].types.are_all for pool in self.pools)
+
+    @cached_property
+    def provisioner(self) -> Provisioner:
+        return Provisioner.of(self.pools, lambda pool: self.known[pool.name].types, self.options.settings)
+
+    @property
+    def skipped(self) -> tuple[SkippedPool, ...]:
+        return self.provisioner.skipped
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        return Cluster.of(self.snapshot)
+
+    def with_pools(self, changed: Mapping[str, NodePool]) -> Karpenter:
+        """The cluster with some pools as they might be."""
+        pools = tuple(changed.get(pool.name, pool) for pool in self.pools)
+        objects: dict[type[Struct], tuple[Struct, ...]] = {**self.snapshot.objects, NodePool: pools}
+        return Karpenter(replace(self.snapshot, objects=objects), self.options)
+
+    def look(self, pod: Pod) -> Looked:
+        looked = look_at(pod, self.snapshot.storage, self.group)
+        if looked.outcome is not Outcome.CONSIDERED:
+            return looked
+        if self.cluster.not_launched:
+            return Looked(outcome=Outcome.WAITING)
+        return looked if self.provisioner.pools else Looked(outcome=Outcome.NO_POOLS)
+
+    def waiting(self) -> dict[str, Looked]:
+        """Every pod without a node, and whether it is looked at."""
+        pods = self.snapshot.pods
+        return {pods.key(row): self.look(pods[row]) for row in pods.pending}
+
+    @cached_property
+    def own(self) -> Result:
+        """The round about the pods of the cluster as they are."""
+        pods = self.snapshot.pods
+        considered = [key for key, looked in self.waiting().items() if looked.outcome is Outcome.CONSIDERED]
+        return self.provisioner.run(self.snapshot, [pods[pods.rows[key]] for key in considered])
+
+    def about(self, pod: Pod) -> PodProvisioning | None:
+        """What becomes of a pod that waits, among all others that do; None for one that has a node.
+
+        A pod that is not in the cluster is looked at as if kube-scheduler had just given it up.
+        """
+        pods = self.snapshot.pods
+        row = pods.rows.get(pod.key)
+        if row is not None and pods.node_names[row]:
+            return None
+        is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
+        mine = pod if is_own else _given_up(pod)
+        looked = self.look(mine)
+        if looked.outcome is not Outcome.CONSIDERED:
+            event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is Outcome.REFUSED else ""
+            return PodProvisioning(looked=looked, event=event)
+        if is_own:
+            result = self.own
+        else:
+            others = [
+                pods[pods.rows[key]]
+                for key, one in self.waiting().items()
+                if one.outcome is Outcome.CONSIDERED and key != pod.key
+            ]
+            result = self.provisioner.run(self.snapshot, [*others, mine])
+        return self._told(mine, looked, result)
+
+    def _told(self, pod: Pod, looked: Looked, result: Result) -> PodProvisioning:
+        failure, node = result.failures.get(pod.key), result.node_of(pod.key)
+        has_relaxed = pod.key in result.relaxed
+        if failure is not None:
+            pools = self._verdicts(pod, failure)
+            is_sure = all(one.certainty is Certainty.REJECTS for one in pools)
+            event = f"Failed to schedule pod, {failure.text}" if is_sure and self._text_is_known(failure) else ""
+            return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
+        if node is not None:
+            return PodProvisioning(
+                looked=looked,
+                pool=node.template.name,
+                types=node.types,
+                types_are_known=self.known[node.template.name].types.are_all,
+                companions=len(node.pods) - 1,
+                pools=self._unsure(pod, node.template.name),
+                by_chance=result.by_chance,
+                has_relaxed=has_relaxed,
+            )
+        existing = next((name for name, keys in result.existing.items() if pod.key in keys), "")
+        return PodProvisioning(
+            looked=looked,
+            existing=existing,
+            is_claim=existing not in self.snapshot.cluster.index,
+            by_chance=result.by_chance,
+            has_relaxed=has_relaxed,
+        )
+
+    def _text_is_known(self, failure: Failure) -> bool:
+        """What an instance type would need depends on all of them."""
+        return all(
+            self.known[one.pool].types.are_all or not isinstance(one.rejection, NoInstanceType) for one in failure.pools
+        ) and not any(one.why == "no-types" and not self.types_are_known for one in self.skipped)
+
+    @cached_property
+    def templates(self) -> Mapping[str, PoolTemplate]:
+        daemons = DaemonSets(
+            tuple(daemon_pods(self.snapshot)), leaves_out_devices=self.options.settings.ignores_devices
+        )
+        return {one.name: one for one in self.provisioner.templates(daemons)}
+
+    def _verdicts(self, pod: Pod, failure: Failure) -> tuple[PoolVerdict, ...]:
+        asked = requirements_of(pod, prefers=False)
+        return tuple(self._verdict(one.pool, one.rejection, asked) for one in failure.pools)
+
+    def _verdict(self, name: str, rejection: Rejection, asked: Requirements) -> PoolVerdict:
+        known = self.known[name]
+        certainty = Certainty.REJECTS
+        if isinstance(rejection, NoInstanceType) and not known.types.are_all:
+            certainty = Certainty.REJECTS if self._is_out_of_zone(name, rejection) else Certainty.UNKNOWN
+        return PoolVerdict(
+            pool=self._pool(name),
+            certainty=certainty,
+            rejection=rejection,
+            known=self.templates[name].types if name in self.templates else (),
+            template=self.templates.get(name),
+            zones=known.zones if known.zones_are_all else (),
+            types_are_known=known.types.are_all,
+            asked=asked,
+        )
+
+    def _is_out_of_zone(self, name: str, rejection: NoInstanceType) -> bool:
+        """No type of whatever size is in a zone that the pool's node class does not have."""
+        known, asked = self.known[name], rejection.requirements.about(ZONE)
+        return known.zones_are_all and not any(map(asked.has, known.zones))
+
+    def _unsure(self, pod: Pod, taken: str) -> tuple[PoolVerdict, ...]:
+        """Pools that come before the one that is taken and whose types are not all known, with what they say of the
+        pod alone."""
+        before = []
+        for pool in self.provisioner.pools:
+            if pool.name == taken:
+                break
+            if not self.known[pool.name].types.are_all:
+                before.append(pool)
+        if not before:
+            return ()
+        names = {pool.name for pool in before}
+        alone = replace(self.provisioner, pools=tuple(before))
+        failure = alone.run(self.snapshot, [pod]).failures.get(pod.key)
+        return tuple(one for one in self._verdicts(pod, failure) if one.name in names) if failure is not None else ()
+
+    def _pool(self, name: str) -> NodePool:
+        return next(pool for pool in self.pools if pool.name == name)
+
+
+def _given_up(pod: Pod) -> Pod:
+    said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
+    return replace(pod, status=PodStatus(phase="Pending", conditions=(said,)))
+
+
+def _check(pool: NodePool) -> None:
+    """Raises `InputError` for what an API server would not have let pass."""
+    about = Place(object=f"NodePool {pool.name}")
+    try:
+        amounts_of(pool.spec.limits)
+    except InputError as error:
+        raise InputError(error.message, place=Place(field=f"spec.limits{error.place.field}"), hint=error.hint).at(
+            about
+        ) from None
+    for index, one in enumerate(pool.spec.template.spec.requirements):
+        field = f"spec.template.spec.requirements[{index}]"
+        fault = _fault(one)
+        if fault is not None:
+            raise InputError(fault[0], place=Place(field=field), hint=fault[1]).at(about)
+
+
+def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
+    """What is wrong with a requirement, and what would be right."""
+    if not one.key:
+        return "a requirement has a key", ""
+    if one.operator not in OPERATORS:
+        allowed = nearest(one.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
+        return f'"{one.operator}" is not an operator', allowed
+    if one.operator == "In" and not one.values:
+        return f"{one.key} In needs a value", ""
+    is_bound = one.operator in ("Gt", "Lt", "Gte", "Lte")
+    if is_bound and (len(one.values) != 1 or ((parse_int64(one.values[0]) or -1) < 0 and one.values[0] != "0")):
+        return f"{one.key} {one.operator} needs one whole number, found [{', '.join(one.values)}]", ""
+    return None

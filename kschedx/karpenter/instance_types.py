@@ -1,0 +1,203 @@
+"""Instance types: which of them are left for requirements and requests, and what Karpenter says where none is.
+
+Upstream: pkg/cloudprovider/types.go, filterInstanceTypesByRequirements in scheduling/nodeclaim.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+
+from kschedx.api.karpenter import CAPACITY_TYPE
+from kschedx.karpenter.amounts import Amounts, allocatable, fits, merged, written
+from kschedx.karpenter.labels import ZONE
+from kschedx.karpenter.requirements import Requirement, Requirements
+
+_MILLION = 10**6 * 10**9
+
+
+class Offering(Struct, frozen=True, kw_only=True):
+    """Where a type can be had."""
+
+    zone: str
+    capacity_type: str
+    price: float | None = None
+    is_available: bool = True
+
+    @property
+    def requirements(self) -> Requirements:
+        return Requirements(
+            (
+                Requirement.of(ZONE, "In", (self.zone,)),
+                Requirement.of(CAPACITY_TYPE, "In", (self.capacity_type,)),
+            )
+        )
+
+
+class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
+    name: str
+    requirements: Requirements
+    """What a node of this type may have, of every well-known label."""
+    capacity: Amounts
+    overhead: Amounts = {}
+    offerings: tuple[Offering, ...] = ()
+    seen_on: str = ""
+    """`node/NAME` or `nodeclaim/NAME` that showed what it is; empty for one of a catalogue."""
+
+    @cached_property
+    def allocatable(self) -> Amounts:
+        return allocatable(self.capacity, self.overhead)
+
+    @cached_property
+    def available(self) -> tuple[Requirements, ...]:
+        """Those of its offerings that can be had; the same ones are there once."""
+        return tuple(one.requirements for one in self.offerings if one.is_available)
+
+    def is_offered(self, requirements: Requirements, allowed: frozenset[str]) -> bool:
+        return any(requirements.is_compatible(one, allowed) for one in self.available)
+
+
+class NoInstanceType(Struct, frozen=True, kw_only=True):
+    """Which criteria some type met, alone and in pairs; none met all three."""
+
+    meets_requirements: bool
+    fits: bool
+    is_offered: bool
+    meets_and_fits: bool
+    """And is not offered."""
+    meets_and_is_offered: bool
+    fits_and_is_offered: bool
+    requirements: Requirements
+    requests: Amounts
+    """Of the pod and of the DaemonSets."""
+    pod_requests: Amounts = {}
+    too_few: Mapping[str, int] = {}
+    """Keys of `minValues` with how many values there are."""
+
+    @property
+    def text(self) -> str:
+        told = f"requirements={self.requirements}, resources={written(self.requests)}"
+        if self.too_few:
+            return f"{too_few_text(self.too_few)}, {told}"
+        text = f"{self._lead}, {told}"
+        cpu = self.pod_requests.get("cpu")
+        if self._only("had enough resources") and cpu is not None and cpu.nano >= _MILLION:
+            text += " (CPU request >= 1 Million, m vs M typo?)"
+        return text
+
+    @property
+    def _unmet(self) -> tuple[str, ...]:
+        """The criteria that no type met at all."""
+        found = (
+            ("met the scheduling requirements", self.meets_requirements),
+            ("had enough resources", self.fits),
+            ("had a required offering", self.is_offered),
+        )
+        return tuple(text for text, is_met in found if not is_met)
+
+    def _only(self, criterion: str) -> bool:
+        return self._unmet == (criterion,)
+
+    @property
+    def _lead(self) -> str:
+        if len(self._unmet) > 1:
+            return f"no instance type {' or '.join(self._unmet)}"
+        if self._only("met the scheduling requirements"):
+            return "no instance type met all requirements"
+        if self._only("had enough resources"):
+            return "no instance type has enough resources"
+        if self._only("had a required offering"):
+            return "no instance type has the required offering"
+        if self.meets_and_fits:
+            return (
+                "no instance type which met the scheduling requirements and had enough resources, had a required "
+                "offering"
+            )
+        if self.fits_and_is_offered:
+            return (
+                "no instance type which had enough resources and the required offering met the scheduling requirements"
+            )
+        if self.meets_and_is_offered:
+            return (
+                "no instance type which met the scheduling requirements and the required offering had the required "
+                "resources"
+            )
+        return "no instance type met the requirements/resources/offering tuple"
+
+
+def too_few_text(too_few: Mapping[str, int]) -> str:
+    return f"minValues requirement is not met for label(s) (label(s)=[{' '.join(sorted(too_few))}])"
+
+
+class Filtered(Struct, frozen=True, kw_only=True):
+    """The types that are left, or why none is."""
+
+    types: tuple[InstanceType, ...] = ()
+    failure: NoInstanceType | None = None
+    relaxed: Mapping[str, int] = {}
+    """Keys of which fewer values are left than `minValues`, where that is let pass."""
+
+
+def filter_types(
+    types: Sequence[InstanceType],
+    requirements: Requirements,
+    *,
+    pod_requests: Amounts,
+    daemon_requests: Amounts,
+    total: Amounts,
+    allowed: frozenset[str],
+    relaxes_min_values: bool,
+) -> Filtered:
+    """`total` is what the node has to hold; the pod's and the DaemonSets' requests are for the text."""
+    seen = [False] * 6
+    left: list[InstanceType] = []
+    for one in types:
+        meets = one.requirements.overlaps(requirements)
+        has_room = fits(total, one.allocatable)
+        is_offered = one.is_offered(requirements, allowed)
+        if meets and has_room and is_offered:
+            left.append(one)
+        for index, holds in enumerate(
+            (
+                meets,
+                has_room,
+                is_offered,
+                meets and has_room and not is_offered,
+                meets and is_offered and not has_room,
+                has_room and is_offered and not meets,
+            )
+        ):
+            seen[index] = seen[index] or holds
+    too_few = min_values_unmet(left, requirements) if requirements.has_min_values else {}
+    if left and (not too_few or relaxes_min_values):
+        return Filtered(types=tuple(left), relaxed=too_few)
+    return Filtered(
+        failure=NoInstanceType(
+            meets_requirements=seen[0],
+            fits=seen[1],
+            is_offered=seen[2],
+            meets_and_fits=seen[3],
+            meets_and_is_offered=seen[4],
+            fits_and_is_offered=seen[5],
+            requirements=requirements,
+            requests=merged(daemon_requests, pod_requests),
+            pod_requests=pod_requests,
+            too_few={} if relaxes_min_values else too_few,
+        )
+    )
+
+
+def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:
+    """Keys with `minValues` of which the types have fewer values; nothing is said where there are no types."""
+    asked = {key: one.min_values for key, one in requirements.items() if one.min_values is not None}
+    values: dict[str, set[str]] = {key: set() for key in asked}
+    unmet: dict[str, int] = {}
+    for one in types:
+        for key, known in values.items():
+            known.update(one.requirements.about(key).values)
+        unmet = {key: len(known) for key, known in values.items() if len(known) < asked[key]}
+        if not unmet:
+            return {}
+    return unmet

@@ -1,0 +1,196 @@
+"""What Karpenter has before it decides: its pools by weight, their instance types, the nodes, the pods that wait.
+
+Upstream: provisioner.go, NewScheduler in scheduling/scheduler.go, buildDomainGroups in topology.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.api.karpenter import NodePool
+from kschedx.api.types import Pod, Taint
+from kschedx.karpenter.amounts import Amounts, amounts_of, pod_requests, subtracted
+from kschedx.karpenter.claims import PoolTemplate, allowed_labels, pool_requirements, written_requirements
+from kschedx.karpenter.daemons import DaemonSets, daemon_pods
+from kschedx.karpenter.existing import ExistingNodes
+from kschedx.karpenter.instance_types import InstanceType, filter_types
+from kschedx.karpenter.labels import HOSTNAME
+from kschedx.karpenter.nodes import Cluster, is_of_daemon_set, is_of_stateful_set, is_static
+from kschedx.karpenter.requirements import Requirements
+from kschedx.karpenter.scheduler import Result, Round
+from kschedx.karpenter.settings import Settings
+from kschedx.karpenter.topologies import Counted, Topologies
+from kschedx.karpenter.topology import Domains
+from kschedx.karpenter.volumes import alternatives
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class PoolTypes(Struct, frozen=True, kw_only=True):
+    """The instance types that a pool's cloud has, as far as they are known."""
+
+    types: tuple[InstanceType, ...]
+    are_all: bool
+    """What is not among them does not exist."""
+
+
+class SkippedPool(Struct, frozen=True, kw_only=True):
+    """A pool that Karpenter does not use, whatever the pod."""
+
+    pool: NodePool
+    why: str
+    """`static`, `not-ready`, `deleting`, `no-types`."""
+
+
+class Provisioner(Struct, frozen=True, kw_only=True):
+    """Pools and what they may use; a round can be run on any cluster that has them."""
+
+    pools: tuple[NodePool, ...]
+    """Those that are used, in the order in which they are tried."""
+    skipped: tuple[SkippedPool, ...]
+    types: Mapping[str, PoolTypes]
+    """Pool to its instance types."""
+    settings: Settings
+
+    @classmethod
+    def of(
+        cls, pools: Sequence[NodePool], types_of: Callable[[NodePool], PoolTypes], settings: Settings
+    ) -> Provisioner:
+        skipped = [SkippedPool(pool=pool, why=why) for pool in pools if (why := _why_skipped(pool))]
+        left_out = {one.pool.name for one in skipped}
+        used = sorted((pool for pool in pools if pool.name not in left_out), key=lambda pool: pool.name, reverse=True)
+        used.sort(key=lambda pool: -(pool.spec.weight or 0))
+        types = {pool.name: types_of(pool) for pool in used}
+        kept: list[NodePool] = []
+        for pool in used:
+            known = types[pool.name]
+            if known.are_all and not template_types(pool, known.types, settings):
+                skipped.append(SkippedPool(pool=pool, why="no-types"))
+            kept.append(pool)
+        return cls(pools=tuple(kept), skipped=tuple(skipped), types=types, settings=settings)
+
+    def run(self, snapshot: Snapshot, pods: Sequence[Pod]) -> Result:
+        """A round over these pods, which have been looked at before, and those of nodes that leave."""
+        cluster = Cluster.of(snapshot)
+        moving = tuple(self._moving(snapshot, cluster))
+        waiting = [*pods, *(snapshot.pods[row] for row in moving)]
+        volumes = {pod.key: alternatives(pod, snapshot.storage) for pod in waiting}
+        topologies = Topologies(
+            Counted(
+                snapshot=snapshot,
+                excluded=frozenset(
+                    (*moving, *(row for pod in pods if (row := snapshot.pods.rows.get(pod.key)) is not None))
+                ),
+                nodes=[(one.node, one.labels) for one in cluster.staying if one.node is not None],
+                domains=self.domains,
+            ),
+            prefers=self.settings.prefers,
+        )
+        for pod in waiting:
+            topologies.update(pod, pod.key)
+        daemons = DaemonSets(tuple(daemon_pods(snapshot)), leaves_out_devices=self.settings.ignores_devices)
+        templates = self.templates(daemons)
+        existing = ExistingNodes(cluster.staying, snapshot, daemons)
+        for node in existing.nodes:
+            topologies.register(HOSTNAME, node.state.host_name)
+        return Round(
+            templates,
+            existing,
+            topologies,
+            self.left(cluster),
+            volumes,
+            self.settings,
+            tolerates_preferred_taints=any(map(_has_preferred_taint, self.pools)),
+        ).run(waiting)
+
+    def templates(self, daemons: DaemonSets) -> tuple[PoolTemplate, ...]:
+        """Of pools that have an instance type, or may have one."""
+        made: list[PoolTemplate] = []
+        for pool in self.pools:
+            known = self.types[pool.name]
+            types = template_types(pool, known.types, self.settings)
+            if not types and known.are_all:
+                continue
+            requirements, allowed = pool_requirements(pool), allowed_labels(pool)
+            coming = daemons.for_pool(pool.spec.template.spec.taints, requirements, allowed)
+            made.append(
+                PoolTemplate(
+                    pool=pool,
+                    requirements=requirements,
+                    allowed=allowed,
+                    types=types,
+                    types_are_known=known.are_all,
+                    daemon_pods=coming,
+                    daemon_requests=pod_requests(coming),
+                )
+            )
+        return tuple(made)
+
+    def left(self, cluster: Cluster) -> dict[str, Amounts]:
+        """What the limits of each pool leave for new nodes."""
+        left: dict[str, Amounts] = {pool.name: amounts_of(pool.spec.limits) for pool in self.pools}
+        for node in cluster.staying:
+            if left.get(node.pool):
+                left[node.pool] = subtracted(left[node.pool], node.capacity)
+        return left
+
+    @property
+    def domains(self) -> dict[str, Domains]:
+        """What new nodes can have of every key, within their pools' own requirements."""
+        found: dict[str, Domains] = {}
+        for pool in self.pools:
+            template, types = pool.spec.template, self.types[pool.name].types
+            if not types and self.types[pool.name].are_all:
+                continue
+            own = written_requirements(pool).together(Requirements.of_labels(template.metadata.labels).values())
+            for one in types:
+                _add(found, own.together(one.requirements.values()), template.spec.taints, only_in=False)
+            _add(found, own, template.spec.taints, only_in=True)
+        return found
+
+    def _moving(self, snapshot: Snapshot, cluster: Cluster) -> list[int]:
+        """Rows of the pods that are about to leave with their nodes."""
+        pods = snapshot.pods
+        return [
+            row
+            for node in cluster.leaving
+            if node.row >= 0
+            for row in pods.on_node(node.row).tolist()
+            if not (is_of_daemon_set(pods.owners[row]) or is_static(pods.owners[row]))
+            and (not pods.deletion_timestamps[row] or is_of_stateful_set(pods.owners[row]))
+        ]
+
+
+def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Settings) -> tuple[InstanceType, ...]:
+    """Those that meet the pool's own requirements."""
+    left = filter_types(
+        types,
+        pool_requirements(pool),
+        pod_requests={},
+        daemon_requests={},
+        total={},
+        allowed=allowed_labels(pool),
+        relaxes_min_values=settings.relaxes_min_values,
+    )
+    return left.types
+
+
+def _add(found: dict[str, Domains], requirements: Requirements, taints: tuple[Taint, ...], *, only_in: bool) -> None:
+    for key, one in requirements.items():
+        if not only_in or one.operator == "In":
+            domains = found.setdefault(key, Domains())
+            for value in one.values:
+                domains.add(value, taints)
+
+
+def _why_skipped(pool: NodePool) -> str:
+    if pool.spec.replicas is not None:
+        return "static"
+    if pool.not_ready is not None:
+        return "not-ready"
+    return "deleting" if pool.metadata.deletion_timestamp else ""
+
+
+def _has_preferred_taint(pool: NodePool) -> bool:
+    return any(taint.effect == "PreferNoSchedule" for taint in pool.spec.template.spec.taints)

@@ -1,0 +1,240 @@
+"""Requirements on labels as sets of values: what several of them leave, and what Karpenter says where nothing is left.
+
+Upstream: pkg/scheduling/requirement.go, requirements.go. Where upstream walks a Go map, whose order is chance, the
+order here is that of the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.api.integers import MAX_INT64, parse_int64
+from kschedx.api.selectors import NodeSelectorRequirement
+from kschedx.karpenter.labels import NORMALIZED, RESTRICTED
+
+_MOST_VALUES = 5
+"""That a text names."""
+
+
+class Requirement(Struct, frozen=True, kw_only=True):
+    """A key, and the values that it may have: `values`, or with `is_complement` all others within the bounds."""
+
+    key: str
+    is_complement: bool = False
+    values: frozenset[str] = frozenset()
+    at_least: int | None = None
+    at_most: int | None = None
+    min_values: int | None = None
+    """How many different values the instance types that are left shall have."""
+
+    @classmethod
+    def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> Requirement:
+        """Bounds are integers, checked before."""
+        key = NORMALIZED.get(key, key)
+        match operator:
+            case "In":
+                return cls(key=key, values=frozenset(values), min_values=min_values)
+            case "NotIn":
+                return cls(key=key, is_complement=True, values=frozenset(values), min_values=min_values)
+            case "DoesNotExist":
+                return cls(key=key, min_values=min_values)
+            case "Gt" | "Lt" | "Gte" | "Lte":
+                bound = parse_int64(next(iter(values), "")) or 0
+                if operator == "Gt" and bound == MAX_INT64:
+                    return cls(key=key)
+                least = {"Gt": bound + 1, "Gte": bound}.get(operator)
+                most = {"Lt": bound - 1, "Lte": bound}.get(operator)
+                return cls(key=key, is_complement=True, at_least=least, at_most=most, min_values=min_values)
+            case _:
+                return cls(key=key, is_complement=True, min_values=min_values)
+
+    @property
+    def operator(self) -> str:
+        """Bounds count as `Exists`."""
+        if self.is_complement:
+            return "NotIn" if self.values else "Exists"
+        return "In" if self.values else "DoesNotExist"
+
+    @property
+    def is_negative(self) -> bool:
+        return self.operator in ("NotIn", "DoesNotExist")
+
+    def has(self, value: str) -> bool:
+        return (value in self.values) != self.is_complement and self._is_within(value)
+
+    def _is_within(self, value: str) -> bool:
+        if self.at_least is None and self.at_most is None:
+            return True
+        number = parse_int64(value)
+        if number is None or (self.at_least is not None and number < self.at_least):
+            return False
+        return self.at_most is None or number <= self.at_most
+
+    def intersection(self, other: Requirement) -> Requirement:
+        least = _larger(self.at_least, other.at_least)
+        most = _smaller(self.at_most, other.at_most)
+        min_values = _larger(self.min_values, other.min_values)
+        if least is not None and most is not None and least > most:
+            return Requirement(key=self.key, min_values=min_values)
+        if self.is_complement and other.is_complement:
+            values = self.values | other.values
+        elif self.is_complement:
+            values = other.values - self.values
+        elif other.is_complement:
+            values = self.values - other.values
+        else:
+            values = self.values & other.values
+        bounded = Requirement(key=self.key, is_complement=True, at_least=least, at_most=most)
+        values = frozenset(filter(bounded._is_within, values))
+        if self.is_complement and other.is_complement:
+            return replace(bounded, values=values, min_values=min_values)
+        return Requirement(key=self.key, values=values, min_values=min_values)
+
+    def intersects(self, other: Requirement) -> bool:
+        if self.is_complement and other.is_complement:
+            least, most = _larger(self.at_least, other.at_least), _smaller(self.at_most, other.at_most)
+            return least is None or most is None or least <= most
+        few, many = (other, self) if self.is_complement else (self, other)
+        return any(few.has(value) and many.has(value) for value in few.values)
+
+    def __str__(self) -> str:
+        if self.operator in ("Exists", "DoesNotExist"):
+            text = f"{self.key} {self.operator}"
+        else:
+            values = sorted(self.values)
+            if len(values) > _MOST_VALUES:
+                values = [*values[:_MOST_VALUES], f"and {len(values) - _MOST_VALUES} others"]
+            text = f"{self.key} {self.operator} [{' '.join(values)}]"
+        if self.at_least is not None:
+            text += f" >={self.at_least}"
+        if self.at_most is not None:
+            text += f" <={self.at_most}"
+        return text if self.min_values is None else f"{text} minValues {self.min_values}"
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((bound for bound in (one, other) if bound is not None), default=None)
+
+
+def _smaller(one: int | None, other: int | None) -> int | None:
+    return min((bound for bound in (one, other) if bound is not None), default=None)
+
+
+class UnknownLabel(Struct, frozen=True, kw_only=True):
+    """A label that new nodes would not have, since nobody defines it."""
+
+    key: str
+    typo_of: str = ""
+    """A known label that looks like it."""
+
+    def __str__(self) -> str:
+        hint = f' (typo of "{self.typo_of}"?)' if self.typo_of else ""
+        return f'label "{self.key}" does not have known values{hint}'
+
+
+class NothingInCommon(Struct, frozen=True, kw_only=True):
+    """Two requirements on one key that no value meets."""
+
+    key: str
+    incoming: Requirement
+    existing: Requirement
+
+    def __str__(self) -> str:
+        return f"key {self.key}, {self.incoming} not in {self.existing}"
+
+
+Conflict = UnknownLabel | NothingInCommon
+
+
+class Requirements(Mapping[str, Requirement]):
+    """By key; several on one key leave what they have in common."""
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
+        self._by_key: dict[str, Requirement] = {}
+        for one in requirements:
+            known = self._by_key.get(one.key)
+            self._by_key[one.key] = one if known is None else one.intersection(known)
+
+    @classmethod
+    def of_labels(cls, labels: Mapping[str, str]) -> Requirements:
+        return cls(Requirement.of(key, "In", (value,)) for key, value in labels.items())
+
+    @classmethod
+    def of_expressions(cls, expressions: Iterable[NodeSelectorRequirement]) -> Requirements:
+        return cls(Requirement.of(one.key, one.operator, one.values) for one in expressions)
+
+    def __getitem__(self, key: str) -> Requirement:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def about(self, key: str) -> Requirement:
+        """Of what is not said every value is allowed."""
+        return self._by_key.get(key) or Requirement(key=key, is_complement=True)
+
+    def together(self, more: Iterable[Requirement]) -> Requirements:
+        made = Requirements()
+        made._by_key = dict(self._by_key)
+        for one in more:
+            known = made._by_key.get(one.key)
+            made._by_key[one.key] = one if known is None else one.intersection(known)
+        return made
+
+    def with_min_values(self, counts: Mapping[str, int]) -> Requirements:
+        made = Requirements()
+        made._by_key = dict(self._by_key)
+        for key, count in counts.items():
+            made._by_key[key] = replace(made._by_key[key], min_values=count)
+        return made
+
+    @property
+    def has_min_values(self) -> bool:
+        return any(one.min_values is not None for one in self._by_key.values())
+
+    def overlaps(self, other: Requirements) -> bool:
+        """Whether `conflicts_with` finds nothing: for hot paths."""
+        few, many = (self, other) if len(self) <= len(other) else (other, self)
+        return all(
+            one.intersects(many._by_key[key]) or (one.is_negative and many._by_key[key].is_negative)
+            for key, one in few._by_key.items()
+            if key in many._by_key
+        )
+
+    def conflicts_with(self, incoming: Requirements) -> tuple[Conflict, ...]:
+        """Keys of both that have no value in common; two that exclude values do not conflict."""
+        return tuple(
+            NothingInCommon(key=key, incoming=incoming[key], existing=self[key])
+            for key in sorted(self._by_key.keys() & incoming._by_key.keys())
+            if not self[key].intersects(incoming[key]) and not (self[key].is_negative and incoming[key].is_negative)
+        )
+
+    def conflicts(self, incoming: Requirements, allowed: frozenset[str] = frozenset()) -> tuple[Conflict, ...]:
+        """Why `incoming` cannot be met too: what is asked for has to be defined, or `allowed` to be undefined."""
+        for key in sorted(incoming):
+            if key not in allowed and key not in self._by_key and not incoming[key].is_negative:
+                return (UnknownLabel(key=key, typo_of=self._like(key, allowed)),)
+        return self.conflicts_with(incoming)
+
+    def is_compatible(self, incoming: Requirements, allowed: frozenset[str] = frozenset()) -> bool:
+        for key, one in incoming._by_key.items():
+            if key not in allowed and key not in self._by_key and not one.is_negative:
+                return False
+        return self.overlaps(incoming)
+
+    def _like(self, key: str, allowed: frozenset[str]) -> str:
+        suffix = key.partition("/")[2] if "/" in key else key
+        known = (*sorted(allowed), *sorted(self._by_key))
+        like = [one for one in known if key in one or one.endswith(suffix)]
+        return min(like, key=lambda one: not one.endswith(f"/{suffix}"), default="")
+
+    def __str__(self) -> str:
+        return ", ".join(sorted(str(one) for key, one in self._by_key.items() if key not in RESTRICTED))

@@ -1,0 +1,212 @@
+"""A round: the pods that wait, one after the other, on the nodes that there are, those of the round, and new ones.
+
+Upstream: scheduling/scheduler.go, queue.go. Reserved capacity and devices are not counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.api.types import Pod
+from kschedx.autoscaler.go_sort import sort_slice
+from kschedx.karpenter.amounts import NODES, PODS, ZERO, Amount, Amounts, subtracted
+from kschedx.karpenter.claims import Accepted, HostNames, NewNode, PoolTemplate
+from kschedx.karpenter.existing import ExistingNodes
+from kschedx.karpenter.instance_types import InstanceType
+from kschedx.karpenter.pod_data import PodData
+from kschedx.karpenter.preferences import relaxed
+from kschedx.karpenter.rejections import LimitReached, NodeLimitReached, Rejection
+from kschedx.karpenter.requirements import Requirements
+from kschedx.karpenter.settings import Settings
+from kschedx.karpenter.topologies import Topologies
+
+ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
+NO_TYPES = "nodepool requirements filtered out all available instance types"
+
+
+class PoolRejection(Struct, frozen=True, kw_only=True):
+    """What a pool says to a pod that no node takes."""
+
+    pool: str
+    rejection: Rejection
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """Why nothing takes a pod, after all that it could give up."""
+
+    pools: tuple[PoolRejection, ...] = ()
+    """In the order in which pools are tried."""
+    reason: str = ""
+    """Where no pool was asked."""
+
+    @property
+    def text(self) -> str:
+        return self.reason or "; ".join(one.rejection.text for one in self.pools)
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What a round comes to."""
+
+    new: tuple[NewNode, ...] = ()
+    existing: Mapping[str, tuple[str, ...]] = {}
+    """Node or claim that there is to the pods that it would take."""
+    failures: Mapping[str, Failure] = {}
+    """`namespace/name` to why it stays."""
+    relaxed: frozenset[str] = frozenset()
+    """Pods that gave up a preference for their node."""
+    by_chance: bool = False
+    """Somewhere another domain would have done as well."""
+
+    def node_of(self, pod: str) -> NewNode | None:
+        return next((one for one in self.new if pod in one.pods), None)
+
+
+class Round:
+    """One run of the scheduler over pods. `left` is what the pools' limits leave."""
+
+    def __init__(
+        self,
+        templates: Sequence[PoolTemplate],
+        existing: ExistingNodes,
+        topologies: Topologies,
+        left: Mapping[str, Amounts],
+        volumes: Mapping[str, tuple[Requirements | None, ...]],
+        settings: Settings,
+        *,
+        tolerates_preferred_taints: bool,
+    ) -> None:
+        self._templates = templates
+        self._existing = existing
+        self._topologies = topologies
+        self._left = dict(left)
+        self._volumes = volumes
+        self._settings = settings
+        self._tolerates = tolerates_preferred_taints
+        self._new: list[NewNode] = []
+        self._host_names = HostNames()
+
+    def run(self, pods: Sequence[Pod]) -> Result:
+        """As long as one of those that wait finds a place, those after it are tried again."""
+        data = {pod.key: self._data(pod) for pod in pods}
+        queue = [pod.key for pod in _in_order(pods, data)]
+        last_length: dict[str, int] = {}
+        failures: dict[str, Failure] = {}
+        gave_up: set[str] = set()
+        while queue and last_length.get(queue[0]) != len(queue):
+            key = queue.pop(0)
+            failure, has_relaxed = self._try(data[key])
+            if failure is None:
+                failures.pop(key, None)
+                if has_relaxed:
+                    gave_up.add(key)
+                continue
+            failures[key] = failure
+            self._topologies.update(data[key].pod, key)
+            queue.append(key)
+            last_length[key] = len(queue)
+        return Result(
+            new=tuple(self._new),
+            existing=self._existing.placed,
+            failures=failures,
+            relaxed=frozenset(gave_up),
+            by_chance=self._topologies.chance.is_taken,
+        )
+
+    def _data(self, pod: Pod) -> PodData:
+        return PodData.of(pod, self._volumes.get(pod.key, (None,)), prefers=self._settings.prefers)
+
+    def _try(self, data: PodData) -> tuple[Failure | None, bool]:
+        """Why the pod stays, and whether it gave up a preference."""
+        has_relaxed = False
+        while True:
+            failure = self._add(data)
+            if failure is None or failure.reason == ONLY_DEVICES:
+                return failure, has_relaxed
+            less = relaxed(data.pod, tolerates_preferred_taints=self._tolerates)
+            if less is None:
+                return failure, has_relaxed
+            has_relaxed = True
+            self._topologies.update(less, data.key)
+            data = self._data(less)
+
+    def _add(self, data: PodData) -> Failure | None:
+        if data.asks_for_devices and self._settings.ignores_devices:
+            return Failure(reason=ONLY_DEVICES)
+        if self._existing.take(data, self._topologies) is not None:
+            return None
+        sort_slice(self._new, lambda one, other: len(one.pods) < len(other.pods))
+        for node in self._new:
+            accepted = node.accept(data, self._topologies)
+            if isinstance(accepted, Accepted):
+                node.add(data, accepted, self._topologies)
+                return None
+        if not self._templates:
+            return Failure(reason=NO_TYPES)
+        return self._add_node(data)
+
+    def _add_node(self, data: PodData) -> Failure | None:
+        """The first pool by weight that takes the pod."""
+        rejections: list[PoolRejection] = []
+        for template in self._templates:
+            types = self._within_limits(template)
+            if isinstance(types, tuple):
+                node = NewNode(template, types, self._host_names.next())
+                answer = node.accept(data, self._topologies, relaxes_min_values=self._settings.relaxes_min_values)
+                if isinstance(answer, Accepted):
+                    node.add(data, answer, self._topologies)
+                    self._new.append(node)
+                    self._left[template.name] = _less_the_largest(self._left[template.name], node.types)
+                    return None
+            else:
+                answer = types
+            rejections.append(PoolRejection(pool=template.name, rejection=answer))
+        return Failure(pools=tuple(rejections))
+
+    def _within_limits(self, template: PoolTemplate) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
+        """Of types that are not all known those that would fit may be missing: then a limit is told of only where it
+        leaves nothing at all."""
+        left = self._left[template.name]
+        if NODES in left and not left[NODES].nano:
+            return NodeLimitReached(pool=template.name, limit=template.limits[NODES].nano // 10**9)
+        types = tuple(
+            one for one in template.types if all(one.capacity.get(name, ZERO).nano <= left[name].nano for name in left)
+        )
+        is_over = any(left[name].nano <= 0 for name in _ALWAYS if name in left) or any(
+            amount.nano < 0 for amount in left.values()
+        )
+        if types or not (template.types_are_known or is_over):
+            return types
+        return LimitReached(pool=template.name, remaining=dict(left), limits=template.limits)
+
+
+_ALWAYS = ("cpu", "memory", PODS)
+"""Resources of which every node has some."""
+
+
+def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
+    """Those that ask for most cpu first, then for most memory; then the oldest."""
+
+    def asked(pod: Pod, resource: str) -> int:
+        return data[pod.key].requests.get(resource, ZERO).nano
+
+    return sorted(
+        pods,
+        key=lambda pod: (
+            -asked(pod, "cpu"),
+            -asked(pod, "memory"),
+            pod.metadata.creation_timestamp or "",
+            pod.metadata.uid or pod.key,
+        ),
+    )
+
+
+def _less_the_largest(left: Amounts, types: Sequence[InstanceType]) -> dict[str, Amount]:
+    """Any of the types may be launched, so that the largest counts."""
+    largest: dict[str, Amount] = {}
+    for one in types:
+        for name, amount in one.capacity.items():
+            if name not in largest or amount.nano > largest[name].nano:
+                largest[name] = amount
+    return subtracted(left, largest)

@@ -1,0 +1,109 @@
+"""The block `karpenter` of `kschedx why`: what Karpenter does about a pod that fits no node."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from msgspec import Struct
+from rich.text import Text
+
+from kschedx.answer.explanation import Explanation
+from kschedx.karpenter.cluster import Certainty, Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.growth import Growth
+from kschedx.karpenter.instance_types import NoInstanceType
+from kschedx.karpenter.pod_document import FOLLOWS
+from kschedx.karpenter.pods import Outcome
+from kschedx.karpenter.texts import is_same_event
+from kschedx.render import terminal
+from kschedx.render.layout import BLANK, DIM, fact_lines, paragraph, text
+from kschedx.render.units import count, listed
+from kschedx.render.words.karpenter import (
+    MOST_NAMES,
+    basis,
+    facts,
+    growth_text,
+    headline,
+    remedy_title,
+    sentence,
+    skipped,
+)
+
+MOST_POOLS = 5
+"""Lines of pools on the first screen."""
+_INDENT = 12
+
+
+def karpenter_block(explanation: Explanation, width: int, limit: int | None = MOST_POOLS) -> list[Text]:
+    """Nothing where there is no Karpenter, or the pod fits a node."""
+    karpenter, found = explanation.karpenter, explanation.provisioning
+    if karpenter is None or found is None:
+        return []
+    lines = paragraph(sentence(karpenter, found), width, first="karpenter   ", indent=_INDENT)
+    lines += _pools(explanation, karpenter, found, width, limit)
+    lines += _event(explanation, found, width)
+    for number, remedy in enumerate(explanation.provisioning_remedies):
+        types = listed(remedy.types, MOST_NAMES)
+        told = f"{remedy_title(remedy.step)} (verified: adds a node of {remedy.pool}, {types})"
+        lines += paragraph(told, width, first="  fix       " if number == 0 else " " * _INDENT, indent=_INDENT + 2)
+    rules = f"rules of Karpenter {FOLLOWS} · " if limit is None else ""
+    return [*lines, *paragraph(rules + basis(karpenter), width, first="  by        ", indent=_INDENT)]
+
+
+def print_growth(growth: Growth) -> None:
+    out = terminal.console()
+    terminal.write([*paragraph(growth_text(growth), out.width), BLANK], out)
+
+
+class _Row(Struct, frozen=True, kw_only=True):
+    """Pools of which the same is to be said."""
+
+    pools: tuple[PoolVerdict, ...]
+    told: str
+
+
+def _pools(
+    explanation: Explanation, karpenter: Karpenter, found: PodProvisioning, width: int, limit: int | None
+) -> list[Text]:
+    if found.looked.outcome is not Outcome.CONSIDERED or found.pool or found.existing:
+        return []
+    lines: list[Text] = []
+    helped = {remedy.pool for remedy in explanation.provisioning_remedies}
+    rows = _rows(found.pools, helped)
+    for number, row in enumerate(rows[:limit]):
+        names = listed([pool.name for pool in row.pools], MOST_NAMES)
+        many = f" ({count(len(row.pools), 'NodePool')})" if len(row.pools) > 1 else ""
+        mark = "?" if row.pools[0].certainty is Certainty.UNKNOWN else "✗"
+        lines += paragraph(f"{names}{many} {mark} {row.told}", width, first="  ", indent=6)
+        if limit is None or (number == 0 and isinstance(row.pools[0].rejection, NoInstanceType)):
+            for fact in facts(row.pools[0]):
+                lines += fact_lines(fact, width)
+    if limit is not None and len(rows) > limit:
+        lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
+    for one in karpenter.skipped if limit is None or not rows else karpenter.skipped[:1]:
+        lines += paragraph(f"{one.pool.name} ✗ {skipped(one)}", width, first="  ", indent=6)
+    return lines
+
+
+def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
+    """Those first that a change makes help, then the nearest; otherwise in the order in which they are tried."""
+    together: dict[str, list[PoolVerdict]] = {}
+    for pool in pools:
+        together.setdefault(headline(pool), []).append(pool)
+    rows = [_Row(pools=tuple(some), told=told) for told, some in together.items()]
+    return sorted(rows, key=lambda row: (row.pools[0].name not in helped, row.pools[0].distance))
+
+
+def _event(explanation: Explanation, found: PodProvisioning, width: int) -> list[Text]:
+    """Karpenter's text, where all is known that it depends on, and what it said last."""
+    lines = _fact("event", found.event, width) if found.event else []
+    said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
+    if said is None:
+        return lines
+    if found.event and is_same_event(said.message, found.event):
+        return [*lines, *_fact("", "Karpenter said the same", width)]
+    another = "  (another moment, or other types and settings)" if found.event else ""
+    return [*lines, *_fact("said", f"{said.message}{another}", width)]
+
+
+def _fact(label: str, content: str, width: int) -> list[Text]:
+    return paragraph(content, width, first=f"  {label.ljust(10)}", indent=_INDENT)

@@ -1,0 +1,371 @@
+"""What Karpenter says of a pod, in our words: pools, limits, instance types, remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from kschedx.api.quantity import Unit, format_quantity
+from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
+from kschedx.karpenter.cluster import Certainty, Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.growth import Growth
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
+from kschedx.karpenter.labels import ZONE
+from kschedx.karpenter.pods import Outcome
+from kschedx.karpenter.provisioning import SkippedPool
+from kschedx.karpenter.rejections import (
+    Incompatible,
+    LimitReached,
+    NodeLimitReached,
+    NotTolerated,
+    PortTaken,
+)
+from kschedx.karpenter.remedy import AllowValues, LabelPool, RaiseLimit, RemedyStep, RequestAtMost, TolerateTaints
+from kschedx.karpenter.requirements import Conflict, NothingInCommon, Requirement, UnknownLabel
+from kschedx.karpenter.topology import TopologyType, Unsatisfiable
+from kschedx.render.units import amount, count, listed
+from kschedx.render.wording import Fact
+
+MOST_NAMES = 3
+_TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
+"""Resources of an instance type that are told, in this order."""
+
+
+def sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
+    """What becomes of the pod."""
+    if found.looked.outcome is not Outcome.CONSIDERED:
+        return _not_looked_at(karpenter, found)
+    if found.pool:
+        return _adds(found)
+    if found.existing:
+        kind = "NodeClaim" if found.is_claim else "node"
+        return f"adds nothing: it expects the pod on {kind} {found.existing}"
+    unsure = [one.name for one in found.pools if one.certainty is Certainty.UNKNOWN]
+    if unsure:
+        names = listed(unsure, MOST_NAMES)
+        return f"adds nothing, as far as can be known: {names} would need an instance type that was not seen here"
+    if not found.pools:
+        return "adds nothing: no NodePool has an instance type that meets its own requirements"
+    one = len(found.pools) == 1
+    helps = "its only usable NodePool does not help" if one else f"none of {len(found.pools)} NodePools helps"
+    return f"adds nothing: {helps}"
+
+
+def _adds(found: PodProvisioning) -> str:
+    names = [one.name for one in sorted(found.types, key=_cheapest_first)]
+    which = "such as" if not found.types_are_known else "one of" if len(names) > 1 else "of type"
+    types = listed(names, MOST_NAMES, conjunction="or")
+    told = f"would add a node to NodePool {found.pool}, {which} {types}, as far as can be known"
+    if found.companions:
+        told += f"; {count(found.companions, 'other pending pod')} would go there too"
+    if found.unsure_before:
+        names_before = listed(found.unsure_before, MOST_NAMES)
+        told += f"; or one of {names_before}, which comes first and may have other types"
+    if found.by_chance:
+        told += "; its zone is chance"
+    return f"{told}; a preference had to go" if found.has_relaxed else told
+
+
+def _cheapest_first(one: InstanceType) -> tuple[float, int, int, str]:
+    """By price where it is known, else by size."""
+    prices = [offering.price for offering in one.offerings if offering.is_available and offering.price is not None]
+    cpu, memory = one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
+    return min(prices, default=0.0), cpu, memory, one.name
+
+
+def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
+    match found.looked.outcome:
+        case Outcome.CONSIDERED:
+            raise AssertionError("a pod that is looked at is told of otherwise")
+        case Outcome.NOT_MARKED:
+            return "does not see it: kube-scheduler has not called the pod unschedulable"
+        case Outcome.NOMINATED:
+            return "does nothing: the pod is nominated for a node, where others are about to go"
+        case Outcome.DAEMON_SET:
+            return "does nothing: a pod of a DaemonSet needs its own node, and a new one would be no help"
+        case Outcome.STATIC:
+            return "does nothing: a static pod is its kubelet's own"
+        case Outcome.AVOIDS_KARPENTER:
+            return "does nothing: the pod asks for a node without karpenter.sh/nodepool"
+        case Outcome.REFUSED:
+            return "passes over the pod, and says why"
+        case Outcome.NO_POOLS:
+            return "has no NodePool that it can use"
+        case Outcome.WAITING:
+            claims = listed(karpenter.cluster.not_launched, MOST_NAMES)
+            return f"decides nothing before the cloud has answered for NodeClaim {claims}"
+        case _:
+            assert_never(found.looked.outcome)
+
+
+def headline(verdict: PoolVerdict) -> str:
+    """Why a pool does not help: lower case, with the number."""
+    rejection = verdict.rejection
+    match rejection:
+        case None:
+            return "would do"
+        case NotTolerated(taints=taints):
+            return f"untolerated taint {' and '.join(map(str, taints))}"
+        case PortTaken(asked=asked, by=by):
+            return f"host port {asked.port}/{asked.protocol} is taken by {by}, which every new node has"
+        case Incompatible():
+            return "; ".join(_conflict(one, is_about_volumes=rejection.is_about_volumes) for one in rejection.conflicts)
+        case Unsatisfiable():
+            return _unsatisfiable(rejection)
+        case LimitReached():
+            return f"limit reached: {', '.join(_limits(verdict, rejection))}"
+        case NodeLimitReached(limit=limit):
+            return f"limit reached: {count(limit, 'node')} of at most {limit}"
+        case NoInstanceType():
+            return _no_type(verdict, rejection)
+        case _:
+            assert_never(rejection)
+
+
+def _conflict(conflict: Conflict, *, is_about_volumes: bool) -> str:
+    match conflict:
+        case UnknownLabel(key=key, typo_of=meant):
+            hint = f", did you mean {meant}?" if meant else ""
+            return f"its nodes have no label {key}{hint}"
+        case NothingInCommon(key=key, incoming=incoming, existing=existing):
+            who = "the pod's volume is in" if is_about_volumes else "the pod wants"
+            return f"{who} {_values(incoming)}, the pool {_has(existing)} ({key})"
+        case _:
+            assert_never(conflict)
+
+
+def _values(requirement: Requirement) -> str:
+    """What a requirement asks for."""
+    named = listed(sorted(requirement.values), MOST_NAMES)
+    bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
+    bounds += [f"<= {requirement.at_most}"] if requirement.at_most is not None else []
+    if bounds:
+        return " and ".join(bounds)
+    match requirement.operator:
+        case "In":
+            return named
+        case "NotIn":
+            return f"any but {named}"
+        case "DoesNotExist":
+            return "none"
+        case _:
+            return "any"
+
+
+def _has(requirement: Requirement) -> str:
+    return "has none" if requirement.operator == "DoesNotExist" else f"has {_values(requirement)}"
+
+
+def _unsatisfiable(rejection: Unsatisfiable) -> str:
+    allowed = f"{rejection.key} {_values(rejection.of_node)}"
+    match rejection.kind:
+        case TopologyType.SPREAD:
+            return f"the pod's spread leaves no {rejection.key} that a new node could have: {_counts(rejection)}"
+        case TopologyType.AFFINITY:
+            return f"no pod that the pod wants to be with is where a new node could be ({allowed})"
+        case TopologyType.ANTI_AFFINITY:
+            return f"wherever a new node could be is a pod to keep away from ({allowed})"
+        case _:
+            assert_never(rejection.kind)
+
+
+def _counts(rejection: Unsatisfiable) -> str:
+    return listed((f"{domain} {number}" for domain, number in sorted(rejection.counts.items())), MOST_NAMES)
+
+
+def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
+    """`64 of at most 64 cpu in use`, of what leaves no room for the smallest type."""
+    smallest = min(verdict.known, key=_size, default=None)
+    needed = smallest.capacity if smallest is not None else {}
+    full = [name for name in sorted(rejection.limits) if rejection.remaining[name].nano < needed.get(name, ZERO).nano]
+    for name in full or sorted(rejection.limits):
+        limit, left = rejection.limits[name], rejection.remaining[name]
+        used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
+        yield f"{written(name, used)} of at most {written(name, limit)} {name} in use"
+
+
+def written(resource: str, one: Amount) -> str:
+    """An amount as people write it."""
+    unit = Unit.of(resource)
+    if resource == NODES:
+        return str(one.nano // 10**9)
+    return amount(resource, one.nano // (10**6 if unit is Unit.MILLI else 10**9))
+
+
+def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
+    if rejection.too_few:
+        told = (
+            f"{key} {number} of at least {verdict.minimum(key)}" for key, number in sorted(rejection.too_few.items())
+        )
+        return f"too few instance types are left: {', '.join(told)}"
+    asked = rejection.requirements.about(ZONE)
+    if verdict.zones and not any(map(asked.has, verdict.zones)):
+        zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
+        return f"its node class has subnets in {zones} only, and {_values(asked)} is wanted"
+    if not verdict.known:
+        return "kschedx knows none of its instance types"
+    nearest = nearest_type(verdict, rejection)
+    which = "no instance type" if verdict.certainty is Certainty.REJECTS else "no type that is known"
+    if nearest is not None:
+        shorts = ", ".join(_short(nearest, rejection.requests))
+        return f"{which} is large enough: {nearest.name}, the largest that would do, is short by {shorts}"
+    lacking = _lacking(verdict, rejection)
+    return f"{which} has what is asked for{f': {lacking}' if lacking else ''}"
+
+
+def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
+    """What the type lacks that comes nearest: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
+    conflicts = ((one, one.requirements.conflicts_with(rejection.requirements)) for one in verdict.known)
+    nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
+    if not lacks:
+        return "" if verdict.template is None else f"{nearest.name} is not offered there"
+    told = (
+        f"{one.key} {_values(one.existing)}, not {_values(one.incoming)}"
+        if one.existing.operator == "In"
+        else f"no {one.key}"
+        for one in lacks
+        if isinstance(one, NothingInCommon)
+    )
+    return f"{nearest.name} has {' and '.join(told)}"
+
+
+def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
+    """The largest type that would do but for its size."""
+    if verdict.template is None:
+        return None
+    allowed = verdict.template.allowed
+    fitting = [
+        one
+        for one in verdict.known
+        if one.requirements.overlaps(rejection.requirements) and one.is_offered(rejection.requirements, allowed)
+    ]
+    short = [one for one in fitting if any(True for _ in _short(one, rejection.requests))]
+    return max(short, key=lambda one: (-len(list(_short(one, rejection.requests))), *_size(one)), default=None)
+
+
+def _size(one: InstanceType) -> tuple[int, int]:
+    return one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
+
+
+def _short(one: InstanceType, requests: Amounts) -> Iterator[str]:
+    for name, asked in sorted(requests.items()):
+        left = one.allocatable.get(name, ZERO)
+        if asked.nano > left.nano:
+            yield f"{written(name, Amount(asked.nano - left.nano))} {name}"
+
+
+def facts(verdict: PoolVerdict) -> Iterator[Fact]:
+    """The numbers behind a pool's headline."""
+    rejection = verdict.rejection
+    if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
+        nearest = nearest_type(verdict, rejection)
+        if nearest is not None:
+            yield Fact(label="asks", items=tuple(_listed_amounts(rejection.pod_requests)))
+            yield Fact(label=nearest.name, items=(_offer(nearest),))
+            template = verdict.template
+            if template is not None and template.daemon_pods:
+                names = listed((_owner(pod.metadata.name, verdict) for pod in template.daemon_pods), MOST_NAMES)
+                told = ", ".join(_listed_amounts(template.daemon_requests))
+                yield Fact(label="DaemonSets", items=(f"{told} of every new node: {names}",))
+    elif isinstance(rejection, LimitReached) and verdict.known:
+        smallest = min(verdict.known, key=_size)
+        yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
+
+
+def _owner(name: str, verdict: PoolVerdict) -> str:
+    template = verdict.template
+    for pod in template.daemon_pods if template is not None else ():
+        if pod.metadata.name == name and pod.metadata.controller is not None:
+            return pod.metadata.controller.name
+    return name or "a template"
+
+
+def _listed_amounts(amounts: Amounts) -> Iterator[str]:
+    for name in (*_TOLD, *sorted(set(amounts) - set(_TOLD))):
+        if name in amounts and amounts[name].nano and name != "pods":
+            yield f"{written(name, amounts[name])} {name}"
+
+
+def _offer(one: InstanceType) -> str:
+    told = ", ".join(_listed_amounts({name: one.allocatable[name] for name in _TOLD if name in one.allocatable}))
+    where = f", as on {one.seen_on}" if one.seen_on else ""
+    return f"{told} for pods{where}"
+
+
+def resources_text(amounts: Amounts) -> str:
+    return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
+
+
+def skipped(one: SkippedPool) -> str:
+    """Why a pool is not used, whatever the pod."""
+    match one.why:
+        case "static":
+            return f"is of a fixed size: {count(one.pool.spec.replicas or 0, 'node')}"
+        case "not-ready":
+            said = one.pool.not_ready
+            told = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
+            return f"is not ready{f': {told}' if told else ''}"
+        case "deleting":
+            return "is being deleted"
+        case _:
+            return "no instance type meets its own requirements"
+
+
+def basis(karpenter: Karpenter) -> str:
+    """What the answer goes by, and what it cannot know."""
+    if karpenter.options.catalogue is not None:
+        types = f"{count(len(karpenter.options.catalogue.instance_types), 'type')} of --instance-types"
+    else:
+        seen = {one.name for known in karpenter.known.values() for one in known.types.types}
+        types = f"{count(len(seen), 'type')} seen here (--instance-types FILE)"
+    return f"{types} · stock and prices unknown"
+
+
+def growth_text(growth: Growth) -> str:
+    """What Karpenter adds for all pods that wait, in a sentence."""
+    if growth.grown:
+        told = ", ".join(
+            f"{count(one.nodes, 'node')} of NodePool {one.pool}, {one.instance_type}"
+            + (f" or {count(one.choices - 1, 'other type')}" if one.choices > 1 else "")
+            for one in growth.grown
+        )
+        made = f"Karpenter would add {told} for {count(growth.helped, 'pod')}, as far as can be known"
+    else:
+        made = "Karpenter adds no node"
+    unknown = "" if growth.types_are_known else " with a type that is known"
+    clauses = [f"no NodePool helps {count(growth.left, 'pod')}{unknown}"] if growth.left else []
+    if growth.expected:
+        clauses.append(f"it expects {count(growth.expected, 'pod')} on nodes that there are")
+    clauses += [f"{number} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
+    return "; ".join((made, *clauses))
+
+
+_PASSED_OVER = {
+    Outcome.CONSIDERED: "looked at",
+    Outcome.NOT_MARKED: "not yet called unschedulable",
+    Outcome.NOMINATED: "nominated for a node",
+    Outcome.DAEMON_SET: "of DaemonSets, which it leaves alone",
+    Outcome.STATIC: "static",
+    Outcome.AVOIDS_KARPENTER: "that want no node of Karpenter's",
+    Outcome.REFUSED: "passed over for what they ask",
+    Outcome.NO_POOLS: "without a NodePool that can be used",
+    Outcome.WAITING: "wait for the cloud's answer to a NodeClaim",
+}
+
+
+def remedy_title(step: RemedyStep) -> str:
+    """`raise the limit of general from 64 to 68 cpu`."""
+    match step:
+        case TolerateTaints(taints=taints):
+            return f"tolerate {' and '.join(map(str, taints))}"
+        case RequestAtMost(asked=asked):
+            told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in asked)
+            return f"request at most {' and '.join(told)}"
+        case RaiseLimit(pool=pool, resource=resource, before=before, after=after):
+            return f"raise the limit of NodePool {pool} from {before} to {after} {resource}"
+        case LabelPool(pool=pool, key=key, value=value):
+            return f"give NodePool {pool} the label {key}={value}"
+        case AllowValues(pool=pool, key=key, values=values):
+            return f"let NodePool {pool} have {key} {', '.join(values)}"
+        case _:
+            assert_never(step)

@@ -1,0 +1,100 @@
+"""Instance types that are written down, and those that clouds publish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kschedx.errors import InputError
+from kschedx.karpenter.catalogue import instance_types, read_catalogue
+from kschedx.karpenter.published import any_catalogue
+
+HEAD = {"apiVersion": "kschedx/v1", "kind": "InstanceTypes"}
+M6I = {"name": "m6i.large", "capacity": {"cpu": "2", "memory": "7577Mi"}}
+EC2: dict[str, Any] = {
+    "InstanceType": "g5.xlarge",
+    "VCpuInfo": {"DefaultVCpus": 4},
+    "MemoryInfo": {"SizeInMiB": 16384},
+    "Hypervisor": "nitro",
+    "ProcessorInfo": {"SupportedArchitectures": ["x86_64"], "Manufacturer": "AMD"},
+    "NetworkInfo": {
+        "NetworkCards": [{"MaximumNetworkInterfaces": 4}],
+        "DefaultNetworkCardIndex": 0,
+        "Ipv4AddressesPerInterface": 15,
+        "EncryptionInTransitSupported": True,
+    },
+    "GpuInfo": {"Gpus": [{"Name": "A10G", "Manufacturer": "NVIDIA", "Count": 1, "MemoryInfo": {"SizeInMiB": 22888}}]},
+    "InstanceStorageInfo": {"TotalSizeInGB": 250, "NvmeSupport": "required"},
+}
+
+
+def test_what_ec2_publishes_becomes_what_a_node_has() -> None:
+    (one,) = any_catalogue({"InstanceTypes": [EC2]}).instance_types
+    assert one.capacity == {
+        "cpu": "4",
+        "memory": "15155Mi",
+        "ephemeral-storage": "20Gi",
+        "pods": "58",
+        "nvidia.com/gpu": "1",
+    }
+    assert one.overhead == {"cpu": "80m", "memory": "993Mi", "ephemeral-storage": "3Gi"}
+    assert one.labels["karpenter.k8s.aws/instance-family"] == "g5"
+    assert one.labels["karpenter.k8s.aws/instance-gpu-name"] == "a10g"
+    assert one.labels["karpenter.k8s.aws/instance-local-nvme"] == "250"
+
+
+def test_what_kwok_publishes_keeps_its_offerings() -> None:
+    offering = {
+        "Price": 0.02,
+        "Available": True,
+        "Requirements": [
+            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["test-zone-a"]},
+        ],
+    }
+    kwok = {
+        "name": "c-1x-amd64-linux",
+        "architecture": "amd64",
+        "operatingSystems": ["linux"],
+        "resources": {"cpu": "1", "memory": "2Gi", "pods": "16"},
+        "offerings": [offering],
+    }
+    (one,) = any_catalogue([kwok]).instance_types
+    assert [(at.zone, at.capacity_type, at.price) for at in one.offerings] == [("test-zone-a", "spot", 0.02)]
+
+
+def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
+    (one,) = instance_types(read_catalogue({**HEAD, "instanceTypes": [M6I]}), "any", ("a", "b"), frozenset({"x/gpu"}))
+    assert {(at.zone, at.capacity_type) for at in one.offerings} == {
+        (zone, kind) for zone in "ab" for kind in ("spot", "on-demand")
+    }
+    assert one.requirements["x/gpu"].operator == "DoesNotExist"
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ({"kind": "Pod"}, "these are no instance types"),
+        ([], "these are no instance types"),
+        ({**HEAD, "instanceTypes": [{**M6I, "offering": []}]}, '"offering" is not a field (did you mean "offerings"?)'),
+        ({**HEAD, "types": []}, '"types" is not a field'),
+        ({**HEAD, "instanceTypes": [{"name": "x"}]}, "instanceTypes[0]: object missing required field `capacity`"),
+        ({**HEAD, "instanceTypes": [{**M6I, "name": 5}]}, "instanceTypes[0].name: expected `str`, got `int`"),
+        ({**HEAD, "instanceTypes": [M6I, M6I]}, 'there are two instance types "m6i.large"'),
+        (
+            {**HEAD, "instanceTypes": [{**M6I, "capacity": {"cpu": "2"}}]},
+            "instanceTypes[0].capacity: an instance type needs memory",
+        ),
+        (
+            {**HEAD, "instanceTypes": [{**M6I, "capacity": {"cpu": "2", "memory": "7 gib"}}]},
+            "instanceTypes[0].capacity[memory]",
+        ),
+        ({**HEAD, "apiVersion": "v2", "instanceTypes": []}, "found v2 InstanceTypes, expected kschedx/v1"),
+        ({"InstanceTypes": [{"InstanceType": "x"}]}, "InstanceTypes[0]: object missing required field `VCpuInfo`"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(document: object, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        any_catalogue(document)
+    assert told in str(error.value)

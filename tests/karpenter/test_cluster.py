@@ -1,0 +1,176 @@
+"""Karpenter as a cluster's objects tell of it: what is known for sure, and what is not."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.errors import InputError
+from kschedx.karpenter.cluster import Certainty, Karpenter, Options
+from kschedx.karpenter.pods import Outcome
+from kschedx.karpenter.texts import is_same_event
+from kschedx.snapshot.snapshot import Snapshot
+
+READY = [{"type": kind, "status": "True"} for kind in ("ValidationSucceeded", "NodeClassReady", "Ready")]
+REFERENCE = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+ZONE = "topology.kubernetes.io/zone"
+Json = dict[str, Any]
+
+
+def pool(name: str = "general", *requirements: Json, **spec: Any) -> Json:
+    template = {"spec": {"nodeClassRef": REFERENCE, "requirements": list(requirements)}}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": template, **spec},
+        "status": {"conditions": READY},
+    }
+
+
+def pod(cpu: str = "1", **spec: Any) -> Json:
+    container = {"name": "main", "image": "web", "resources": {"requests": {"cpu": cpu}}}
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"containers": [container], **spec},
+        "status": {"phase": "Pending", "conditions": [said]},
+    }
+
+
+def node(cpu: str = "4") -> Json:
+    labels = {
+        "node.kubernetes.io/instance-type": "m6i.xlarge",
+        ZONE: "eu-1a",
+        "karpenter.sh/nodepool": "general",
+        "karpenter.sh/initialized": "true",
+        "karpenter.sh/registered": "true",
+    }
+    resources = {"cpu": cpu, "memory": "16Gi", "pods": "58"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "one", "labels": labels},
+        "spec": {
+            "providerID": "aws:///one",
+            "taints": [{"key": "full", "effect": "NoSchedule"}],
+        },
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+def node_class(*zones: str) -> Json:
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "status": {"subnets": [{"id": zone, "zone": zone} for zone in zones]},
+    }
+
+
+def karpenter(*objects: Json) -> Karpenter:
+    made = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), Options())
+    assert made is not None
+    return made
+
+
+def about(*objects: Json) -> tuple[Outcome, str, tuple[Certainty, ...]]:
+    made = karpenter(*objects)
+    found = made.about(made.snapshot.pods[made.snapshot.pods.rows["default/web"]])
+    assert found is not None
+    return found.looked.outcome, found.pool, tuple(one.certainty for one in found.pools)
+
+
+def test_a_type_that_was_seen_can_be_added() -> None:
+    assert about(pool(), node(), node_class("eu-1a"), pod()) == (Outcome.CONSIDERED, "general", ())
+
+
+def test_what_no_type_that_was_seen_has_is_not_known() -> None:
+    assert about(pool(), node(), node_class("eu-1a"), pod("8"))[2] == (Certainty.UNKNOWN,)
+    assert about(pool(), pod())[2] == (Certainty.UNKNOWN,)
+
+
+def test_a_pool_that_names_its_types_has_no_others() -> None:
+    only = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m6i.xlarge"]}
+    assert about(pool("general", only), node(), node_class("eu-1a"), pod("8"))[2] == (Certainty.REJECTS,)
+
+
+def test_a_zone_without_subnets_is_none_for_any_type() -> None:
+    wanting = pod(nodeSelector={ZONE: "eu-1c"})
+    assert about(pool(), node(), node_class("eu-1a"), wanting)[2] == (Certainty.REJECTS,)
+    assert about(pool(), node(), wanting)[2] == (Certainty.UNKNOWN,)
+
+
+def test_a_limit_that_leaves_nothing_is_reached_whatever_the_type() -> None:
+    assert about(pool(limits={"cpu": "4"}), node(), pod())[2] == (Certainty.REJECTS,)
+    assert about(pool(limits={"cpu": "6"}), node(), pod())[2] == (Certainty.UNKNOWN,)
+
+
+def _with(manifest: Json, **status: Any) -> Json:
+    return {**manifest, **status}
+
+
+@pytest.mark.parametrize(
+    ("objects", "outcome"),
+    [
+        ((pool(), _with(pod(), status={"phase": "Pending"})), Outcome.NOT_MARKED),
+        ((pool(replicas=3), pod()), Outcome.NO_POOLS),
+        ((_with(pool(), status={}), pod()), Outcome.NO_POOLS),
+        (
+            (pool(), {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "new"}}, pod()),
+            Outcome.WAITING,
+        ),
+        ((pool(), pod(nodeSelector={"karpenter.sh/other": "x"})), Outcome.REFUSED),
+        (
+            (
+                pool(),
+                pod(
+                    affinity={
+                        "nodeAffinity": {
+                            "requiredDuringSchedulingIgnoredDuringExecution": {
+                                "nodeSelectorTerms": [
+                                    {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}
+                                ]
+                            }
+                        }
+                    }
+                ),
+            ),
+            Outcome.AVOIDS_KARPENTER,
+        ),
+    ],
+    ids=lambda value: value.value if isinstance(value, Outcome) else "",
+)
+def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: Outcome) -> None:
+    assert about(*objects)[0] is outcome
+
+
+@pytest.mark.parametrize(
+    ("garbled", "told"),
+    [
+        (pool("x", limits={"cpu": "lots"}), "NodePool x: spec.limits[cpu]"),
+        (pool("x", {"key": "a", "operator": "Is", "values": ["b"]}), 'requirements[0]: "Is" is not an operator'),
+        (pool("x", {"key": "a", "operator": "In", "values": []}), "a In needs a value"),
+        (pool("x", {"key": "a", "operator": "Gt", "values": ["many"]}), "a Gt needs one whole number, found [many]"),
+        (pool("x", {"operator": "Exists"}), "a requirement has a key"),
+    ],
+)
+def test_a_garbled_pool_is_named_and_the_pod_answered_all_the_same(garbled: Json, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        karpenter(garbled)
+    assert told in str(error.value)
+    answer = kschedx.explain(Snapshot.from_objects([garbled, node(), pod()]), "default/web")
+    assert answer.karpenter is None
+    assert "karpenter-unreadable" in {note.id for note in answer.notes}
+
+
+def test_events_are_the_same_in_any_order() -> None:
+    ours = 'Failed to schedule pod, a; label "zone" does not have known values (typo of "x/zone"?)'
+    theirs = 'Failed to schedule pod, label "zone" does not have known values (typo of "y/zone"?); a'
+    assert not is_same_event(ours, "Failed to schedule pod, b")
+    assert is_same_event(ours, theirs)
