@@ -14,7 +14,8 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kschedx.api.quantity import Format, parse_quantity
-from kschedx.api.resources import is_hugepages, nano_units
+from kschedx.api.resource_names import is_hugepages
+from kschedx.api.resources import nano_units
 from kschedx.api.types import Container, Pod, ResourceList
 from kschedx.errors import InputError, Place
 
