@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.cli import completion
 from kschedx.cli.exit_codes import ExitCode
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kschedx.api.snapshot_header import SnapshotHeader
+    from kschedx.export.slim import Slim
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.snapshot.source import Source
 
@@ -104,71 +107,135 @@ def snapshot(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from pathlib import Path
-
-    from msgspec import json
-    from msgspec.structs import replace
-
-    from kschedx.errors import InputError, nearest
     from kschedx.export.slim import Slim
-    from kschedx.render.safe import visible
-    from kschedx.sources.output import STDOUT, compression_of, write
+    from kschedx.sources.output import STDOUT, write
 
-    name = output.removesuffix(compression_of(output))
-    if output != STDOUT and not name.endswith(FORMATS):
-        raise InputError(f'-o: found "{output}", allowed are names in .json or .yaml, with .gz or .zst after it, and -')
-    for option, is_given in (("--anonymize-map", anonymize_map), ("--keep-selectors", keep_selectors)):
-        if is_given and not anonymize:
-            raise InputError(f"{option} needs --anonymize")
-    beside = _beside(output) if anonymize and config is not None else ""
-    _check_extenders(extenders, config, anonymize=anonymize)
-    if anonymize_map and _is_one_file(anonymize_map, output):
-        raise InputError("-o and --anonymize-map name the same file: the map would be in what is given away")
+    wish = _Wish(
+        output=output,
+        namespace=namespace,
+        anonymize=anonymize,
+        map=anonymize_map,
+        keep_selectors=keep_selectors,
+        config=config,
+        extenders=extenders,
+    )
+    wish.check()
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
     found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None).snapshot
-    source = found.source
-    if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
-        known = [*found.namespaces, *found.pods.namespaces.values]
-        raise InputError(f'-n: there is no namespace "{namespace}"', hint=nearest(namespace, known))
-    for path in question.snapshot:
-        source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are nobody else's business
-    if not question.snapshot:
-        source = replace(source, taken=f"{begun:%Y-%m-%dT%H:%M:%SZ}")
-    if namespace:
-        source = replace(source, namespaces=(namespace,))
+    source = _source(found, namespace, question.snapshot, begun)
     header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
-    objects: Iterable[bytes] = keep.lines()
-    others = keep.count() - keep.count("Node") - keep.count("Pod")
+    made = _Made(header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod"))
     if anonymize:
-        from kschedx.cli import named_profiles
-        from kschedx.export.anonymous import Anonymous
-
-        written = named_profiles.configuration(config) if config is not None else None
-        anonymous = Anonymous.of_lines(keep.lines(), config=written, keep_selectors=keep_selectors)
-        header = anonymous.header(header)
-        objects = kept = [line for old in keep.lines() if (line := anonymous.line(old)) is not None]
-        others -= keep.count() - len(kept)
-        if anonymize_map:
-            write(anonymize_map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
-        if written is not None:
-            from kschedx.render.commented_yaml import commented_yaml
-
-            write(beside, [commented_yaml(anonymous.configuration(written), {}).encode()])
-            typer.echo(visible(f"{beside}: the scheduler's configuration"), err=True)
+        made = _anonymized(made, keep, wish)
     if extenders is not None:
-        objects = chain(objects, [_answers(found, config or "")])
-    is_json = output == STDOUT or name.endswith(".json")
-    write(output, _json(header, objects) if is_json else _yaml(header, objects))
+        made = replace(made, objects=chain(made.objects, [_answers(found, config or "")]))
+    write(output, _json(made.header, made.objects) if wish.is_json else _yaml(made.header, made.objects))
     if output != STDOUT:
         from kschedx.render.units import count
 
-        counted = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (others, "other object")
+        counted = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (made.others, "other object")
         counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
         if anonymize and config is None:
             typer.echo(f"note: {_WITHOUT_CONFIG}", err=True)
     return ExitCode.SCHEDULABLE
+
+
+class _Wish(Struct, frozen=True, kw_only=True):
+    """What is to be written, and where."""
+
+    output: str
+    namespace: str | None
+    anonymize: bool
+    map: str | None
+    keep_selectors: bool
+    config: str | None
+    extenders: str | None
+
+    @property
+    def name(self) -> str:
+        """Without the suffix that says how it is compressed."""
+        from kschedx.sources.output import compression_of
+
+        return self.output.removesuffix(compression_of(self.output))
+
+    @property
+    def is_json(self) -> bool:
+        from kschedx.sources.output import STDOUT
+
+        return self.output == STDOUT or self.name.endswith(".json")
+
+    @property
+    def beside(self) -> str:
+        """What the anonymized configuration is called; empty where none is written. Raises `InputError`."""
+        return _beside(self.output) if self.anonymize and self.config is not None else ""
+
+    def check(self) -> None:
+        """Raises `InputError` for what does not go together."""
+        from kschedx.errors import InputError
+        from kschedx.sources.output import STDOUT
+
+        if self.output != STDOUT and not self.name.endswith(FORMATS):
+            allowed = "allowed are names in .json or .yaml, with .gz or .zst after it, and -"
+            raise InputError(f'-o: found "{self.output}", {allowed}')
+        for option, is_given in (("--anonymize-map", self.map), ("--keep-selectors", self.keep_selectors)):
+            if is_given and not self.anonymize:
+                raise InputError(f"{option} needs --anonymize")
+        _ = self.beside
+        _check_extenders(self.extenders, self.config, anonymize=self.anonymize)
+        if self.map and _is_one_file(self.map, self.output):
+            raise InputError("-o and --anonymize-map name the same file: the map would be in what is given away")
+
+
+class _Made(Struct, frozen=True, kw_only=True):
+    """What is written."""
+
+    header: SnapshotHeader
+    objects: Iterable[bytes]
+    """A line each."""
+    others: int
+    """How many of them are neither nodes nor pods."""
+
+
+def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:
+    """Where the cluster is from, in words that may be given away. Raises `InputError` for a namespace that is none."""
+    from pathlib import Path
+
+    from kschedx.errors import InputError, nearest
+
+    source = found.source
+    if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
+        known = [*found.namespaces, *found.pods.namespaces.values]
+        raise InputError(f'-n: there is no namespace "{namespace}"', hint=nearest(namespace, known))
+    for path in paths:
+        source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are nobody else's business
+    if not paths:
+        source = replace(source, taken=f"{begun:%Y-%m-%dT%H:%M:%SZ}")
+    return replace(source, namespaces=(namespace,)) if namespace else source
+
+
+def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
+    """The same with other names; the map and the configuration are written beside it."""
+    from msgspec import json
+
+    from kschedx.cli import named_profiles
+    from kschedx.export.anonymous import Anonymous
+    from kschedx.render.safe import visible
+    from kschedx.sources.output import write
+
+    written = named_profiles.configuration(wish.config) if wish.config is not None else None
+    anonymous = Anonymous.of_lines(keep.lines(), config=written, keep_selectors=wish.keep_selectors)
+    header = anonymous.header(made.header)
+    kept = [line for old in keep.lines() if (line := anonymous.line(old)) is not None]
+    if wish.map:
+        write(wish.map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
+    if written is not None:
+        from kschedx.render.commented_yaml import commented_yaml
+
+        write(wish.beside, [commented_yaml(anonymous.configuration(written), {}).encode()])
+        typer.echo(visible(f"{wish.beside}: the scheduler's configuration"), err=True)
+    return _Made(header=header, objects=kept, others=made.others - (keep.count() - len(kept)))
 
 
 _WITHOUT_CONFIG = (
