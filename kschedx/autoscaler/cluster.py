@@ -12,13 +12,15 @@ from msgspec.structs import replace
 from kschedx.api.autoscaler_command import SCALE_DOWN, SCALE_UP, Written
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
+from kschedx.autoscaler.answers import Answer, Choice, PodAnswer, Result
 from kschedx.autoscaler.command_line import of_deployments
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.groups_file import GroupsFile
-from kschedx.autoscaler.loop import Answer, Choice, Loop, PodAnswer, Result, Setup
+from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.machines import machine_templates
 from kschedx.autoscaler.membership import Membership, membership
 from kschedx.autoscaler.pods import UNSCHEDULABLE, Outcome
+from kschedx.autoscaler.state import Setup
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import ConfigError

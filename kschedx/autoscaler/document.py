@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterable
 from msgspec import Struct
 
 from kschedx.api.types import Pod
+from kschedx.autoscaler.answers import Answer, Choice, GroupAnswer, PodAnswer
 from kschedx.autoscaler.kinds import PodKinds
-from kschedx.autoscaler.loop import Answer, Choice, GroupAnswer, PodAnswer
 from kschedx.autoscaler.pods import Outcome
 from kschedx.autoscaler.templates import Template
 from kschedx.autoscaler.world import Verdict

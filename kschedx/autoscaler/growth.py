@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.types import Node, NodeCondition, Pod, PodStatus
+from kschedx.autoscaler.answers import Answer, Choice
 from kschedx.autoscaler.cluster import Autoscaler
-from kschedx.autoscaler.loop import Answer, Choice
 from kschedx.autoscaler.status import GroupStatus, ScaleUp
 from kschedx.autoscaler.templates import Template
 from kschedx.snapshot.snapshot import Snapshot

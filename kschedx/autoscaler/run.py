@@ -9,9 +9,11 @@ from msgspec import Struct
 
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import AUTOSCALER_STATUS, Node
+from kschedx.autoscaler.answers import Answer
 from kschedx.autoscaler.document import Json, document
 from kschedx.autoscaler.flags import Flags, FlagValue
-from kschedx.autoscaler.loop import Answer, Loop, Setup
+from kschedx.autoscaler.loop import Loop
+from kschedx.autoscaler.state import Setup
 from kschedx.autoscaler.status import read_status
 from kschedx.autoscaler.templates import cloud_templates
 from kschedx.errors import ConfigError, InputError

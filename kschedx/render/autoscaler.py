@@ -10,10 +10,10 @@ from msgspec import Struct
 from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
+from kschedx.autoscaler.answers import Choice, Result
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.events import not_triggered
 from kschedx.autoscaler.growth import Grown, Growth
-from kschedx.autoscaler.loop import Choice, Result
 from kschedx.autoscaler.pods import Outcome
 from kschedx.autoscaler.sizes import Resize
 from kschedx.autoscaler.templates import Template

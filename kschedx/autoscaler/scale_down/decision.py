@@ -105,7 +105,7 @@ class ScaleDown:
         self._behaviour = autoscaler_behaviour(autoscaler.release.version)
         self._loop = autoscaler.loop()
         self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
-        self._now = self._loop.now
+        self._now = self._loop.state.now
         self._fates = Fates(self._snapshot, self.flags, self._behaviour, self._now)
         self._options = request_options(autoscaler.release)
 
@@ -128,9 +128,9 @@ class ScaleDown:
     def about(self, name: str, *, safe: frozenset[int] = frozenset()) -> Removal:
         """`name` is a node of the cluster; the pods in the rows `safe` are annotated as safe to evict."""
         row = self._snapshot.cluster.index[name]
-        state = self._loop.states[row]
+        state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
-        rows = self._loop.rows_on(row)
+        rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
         label = gpu_label(self._autoscaler.flags.cloud_provider)
         used = utilization(node, rows, self._snapshot.pods, self._fates, self.flags, self._options, label)

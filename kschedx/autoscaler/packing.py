@@ -1,0 +1,103 @@
+"""How many new nodes of a group would take which pods.
+
+Upstream: ComputeExpansionOption in core/scaleup/orchestrator/orchestrator.go, estimator/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from kschedx.autoscaler.counted import is_countable
+from kschedx.autoscaler.estimate import NOTHING, CountingBins, Estimate, Estimator, WorldBins, node_limit, ordered_kinds
+from kschedx.autoscaler.expanders import Option
+from kschedx.autoscaler.fast_path import best_for_fast_path
+from kschedx.autoscaler.sizes import Similarity, similar_groups
+from kschedx.autoscaler.state import State
+from kschedx.autoscaler.world import NewNode, Seen, World
+
+
+class Packing:
+    """Packs pods that wait on new nodes of one group; what it does to the world is undone."""
+
+    def __init__(
+        self, state: State, world: World, new_nodes: Mapping[str, NewNode], seen: Mapping[int, Mapping[str, Seen]]
+    ) -> None:
+        """`seen` is what was found for each pod on the template of each group."""
+        self._state = state
+        self._world = world
+        self._new_nodes = new_nodes
+        self._seen = seen
+
+    @cached_property
+    def _similarity(self) -> Similarity:
+        return Similarity(self._state.templates, self._state.flags, self._state.options)
+
+    def _similar(self, name: str, fitting: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+        if not self._state.flags.balance_similar_node_groups:
+            return ()
+        return similar_groups(name, self._state.groups, self._similarity, fitting)
+
+    def option(
+        self,
+        name: str,
+        kinds: Sequence[tuple[int, ...]],
+        fitting: Mapping[str, Sequence[int]],
+        current: int,
+    ) -> Option | None:
+        """New nodes of a group for the kinds of pods that fit it; `fitting` is group to indices of `kinds`, `current`
+        the number of nodes that count. None where none of them helps."""
+        mine = [kinds[i] for i in fitting[name]]
+        if not mine:
+            return None
+        similar = self._similar(name, fitting)
+        found = self._estimate(name, mine, similar, current)
+        if not found.pods or not found.nodes:
+            return None
+        requests = self._state.pods.requests(self._state.options)
+        amounts = [requests[row].amounts for row in found.pods]
+        return Option(
+            group=name,
+            nodes=found.nodes,
+            pods=found.pods,
+            similar=similar,
+            milli_cpu=sum(one.get("cpu", 0) for one in amounts),
+            memory=sum(one.get("memory", 0) for one in amounts),
+        )
+
+    def _estimate(self, name: str, kinds: Sequence[tuple[int, ...]], similar: Sequence[str], current: int) -> Estimate:
+        headroom = None
+        if self._state.behaviour.similar_groups_limit_the_estimate:
+            headroom = sum(self._state.by_name[one].headroom for one in (name, *similar))
+        limit = node_limit(
+            self._state.flags.max_nodes_per_scale_up, headroom, self._state.flags.max_nodes_total, current
+        )
+        if limit < 0:
+            return NOTHING
+        requests = self._state.pods.requests(self._state.options)
+        asked = {
+            kind[0]: (requests[kind[0]].amounts.get("cpu", 0), requests[kind[0]].amounts.get("memory", 0))
+            for kind in kinds
+        }
+        new = self._new_nodes[name]
+        ordered = ordered_kinds(kinds, asked, new.node)
+        fast = -1
+        if self._state.flags.fast_path:
+            fast = best_for_fast_path([(self._world.pod(kind.pods[0]), len(kind.pods)) for kind in ordered], new.node)
+            if fast >= 0:
+                ordered.append(ordered.pop(fast))
+                fast = ordered[-1].number
+        if self._counts(name, kinds):
+            seen = [self._seen[kind[0]][name] for kind in kinds]
+            bins = CountingBins(self._world, [kind[0] for kind in kinds], seen)
+            return Estimator(bins, limit).estimate(ordered, fast)
+        with self._world.fork():
+            return Estimator(WorldBins(self._world, new, self._state.behaviour), limit).estimate(ordered, fast)
+
+    def _counts(self, group: str, kinds: Sequence[tuple[int, ...]]) -> bool:
+        """Whether an estimate can be made by counting."""
+        return self._state.setup.counts and all(
+            self._seen[kind[0]][group].room is not None
+            and is_countable(self._world.pod(kind[0]), self._seen[kind[0]][group].filters)
+            for kind in kinds
+        )
