@@ -30,7 +30,7 @@ from kschedx.api.tolerations import NO_EXECUTE, toleration_text
 from kschedx.api.types import Labels, LimitRange, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration
 from kschedx.api.validation import validate_pod
 from kschedx.api.validation_parts import DEFAULT_OPTIONS, ValidationOptions
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError, NotAdmittedError, nearest
 
 LIMIT_RANGER = "LimitRanger"
 PRIORITY = "Priority"
@@ -179,7 +179,8 @@ def _refuse(pod: Pod, context: AdmissionContext) -> None:
     for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:
-            raise refusal
+            forbidden = f'pods "{pod.metadata.name}" is forbidden: {refusal.message}'
+            raise NotAdmittedError(forbidden, place=refusal.place, hint=refusal.hint)
     if context.runtime_classes is not None:
         check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
     elif pod.spec.runtime_class_name is None:

@@ -20,6 +20,7 @@ from kschedx.api.defaulting import default_pod
 from kschedx.api.given import encoded
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
+from kschedx.api.resource_quota import not_created
 from kschedx.api.types import Pod
 from kschedx.api.validation_parts import ValidationOptions
 from kschedx.errors import NotAdmittedError, nearest
@@ -47,7 +48,10 @@ def admitted_pod(
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod.metadata.namespace)
-    admitted = admit(pod, _context(snapshot, release, plugins))
+    try:
+        admitted = admit(pod, _context(snapshot, release, plugins))
+    except NotAdmittedError as error:
+        raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
     require_quota(snapshot, admitted.pod, release)
     return admitted
 

@@ -22,13 +22,14 @@ DEPLOYMENT: Manifest = {
     "metadata": {"name": "web", "namespace": "shop"},
     "spec": {"template": {"spec": changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"})["spec"]}},
 }
-TOO_MUCH = "spec.containers[0].resources.limits[memory]: maximum memory usage per Container is 1Gi, but limit is 2Gi"
+FIELD = "spec.containers[0].resources.limits[memory]"
+TOO_MUCH = "is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi (LimitRange shop/bounds)"
 
 
-def refused(folder: Path, target: str, *cluster: Manifest) -> str:
+def refused(folder: Path, target: str, *cluster: Manifest, code: int = 1) -> str:
     write(folder, *cluster)
     ran = kschedx("why", target, "-n", "shop", "-s", "cluster.yaml", cwd=folder)
-    assert (ran.code, ran.out) == (2, "")
+    assert (ran.code, ran.out) == (code, "")
     (line,) = ran.err.splitlines()
     return line
 
@@ -37,12 +38,12 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
     write(tmp_path, changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"}), name="pod.yaml")
     line = refused(tmp_path, "pod.yaml", NODE, LIMITS)
     assert line.startswith("error: pod.yaml")
-    assert line.endswith(f"Pod shop/web-0: {TOO_MUCH} (LimitRange shop/bounds)")
+    assert line.endswith(f'Pod shop/web-0: {FIELD}: pods "web-0" {TOO_MUCH}')
 
 
 def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
     line = refused(tmp_path, "deploy/web", NODE, LIMITS, DEPLOYMENT)
-    assert line == f"error: Pod shop/web-new: {TOO_MUCH} (LimitRange shop/bounds)"
+    assert line == f'error: Pod shop/web-new: {FIELD}: Error creating: pods "web-new" {TOO_MUCH}'
 
 
 def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ CPU = "containers.0.resources.requests.cpu"
 )
 def test_a_pod_of_a_cluster_file(path: str, value: object, says: str, tmp_path: Path) -> None:
     wrong = changed(small_pod("bad", namespace="shop"), f"spec.{path}", value)
-    line = refused(tmp_path, "web-0", NODE, POD, wrong)
+    line = refused(tmp_path, "web-0", NODE, POD, wrong, code=2)
     assert line.startswith("error: cluster.yaml")
     assert "Pod shop/bad: spec." in line
     assert says in line
@@ -110,7 +111,7 @@ def test_a_pod_of_a_cluster_file(path: str, value: object, says: str, tmp_path: 
     ],
 )
 def test_a_node_of_a_cluster_file(path: str, value: object, says: str, tmp_path: Path) -> None:
-    line = refused(tmp_path, "web-0", changed(NODE, path, value), POD)
+    line = refused(tmp_path, "web-0", changed(NODE, path, value), POD, code=2)
     assert line.startswith("error: cluster.yaml")
     assert f"Node node-01: {says}" in line
 
