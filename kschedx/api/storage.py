@@ -18,12 +18,14 @@ from kschedx.api.resources import nano_units
 from kschedx.api.selectors import LabelSelector, NodeSelector
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import (
+    FILESYSTEM,
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     AzureFileVolumeSource,
     CinderVolumeSource,
     GCEPersistentDiskVolumeSource,
     ObjectMeta,
+    PersistentVolumeClaimSpec,
     PortworxVolumeSource,
     ResourceList,
     Volume,
@@ -34,7 +36,6 @@ from kschedx.errors import InputError, Place
 STORAGE = "storage"
 """The resource name of a volume's size."""
 
-FILESYSTEM = "Filesystem"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 IMMEDIATE = "Immediate"
@@ -139,21 +140,6 @@ class PersistentVolume(Struct, frozen=True, kw_only=True):
 
 
 # --- claims
-
-
-class VolumeResourceRequirements(Struct, frozen=True, kw_only=True):
-    requests: ResourceList = {}
-
-
-class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    access_modes: tuple[str, ...] = ()
-    selector: LabelSelector | None = None
-    resources: VolumeResourceRequirements = VolumeResourceRequirements()
-    volume_name: str = ""
-    storage_class_name: str | None = None
-    """None asks for the default class, empty for none."""
-    volume_mode: str = FILESYSTEM
-    volume_attributes_class_name: str = ""
 
 
 class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):

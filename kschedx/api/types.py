@@ -17,6 +17,9 @@ ResourceList = dict[str, str | int | float]
 """Resource name to quantity as written; numbers appear where a manifest leaves out the quotes."""
 
 
+FILESYSTEM = "Filesystem"
+
+
 class OwnerReference(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
@@ -212,8 +215,29 @@ class CSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     read_only: bool | None = None
 
 
+class VolumeResourceRequirements(Struct, frozen=True, kw_only=True):
+    requests: ResourceList = {}
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    access_modes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    resources: VolumeResourceRequirements = VolumeResourceRequirements()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    """None asks for the default class, empty for none."""
+    volume_mode: str = FILESYSTEM
+    volume_attributes_class_name: str = ""
+
+
+class PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
 class EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     """A generic ephemeral volume; the claim is named after the pod and the volume."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -13,15 +13,14 @@ from kschedx.api.storage import (
     BIND_COMPLETED,
     OfStatefulSet,
     PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
     StorageClass,
-    VolumeResourceRequirements,
+    check_quantities,
     claim_name,
     default_class,
     is_bound_to,
     with_default_class,
 )
-from kschedx.api.types import ObjectMeta, OwnerReference
+from kschedx.api.types import ObjectMeta, OwnerReference, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.errors import InputError
 from kschedx.findings import (
     ClaimBeingDeleted,
@@ -119,7 +118,7 @@ def _owner(place: Place) -> OwnerReference:
 
 
 def _new_claim(finding: ClaimNotFound, place: Place) -> s.Step:
-    """As the StatefulSet's template says it; of any other only the name is known."""
+    """As the StatefulSet's or the volume's template says it; of any other only the name is known."""
     snapshot = place.snapshot
     namespace, _, name = finding.claim.partition("/")
     default = default_class(snapshot.storage.classes.values())
@@ -134,6 +133,9 @@ def _new_claim(finding: ClaimNotFound, place: Place) -> s.Step:
                 metadata = replace(template.metadata, name=name, namespace=namespace, annotations=annotations)
                 claim = with_default_class(replace(template, metadata=metadata), default)
                 return s.CreateClaim(claim=claim, template_of=owner.name)
+    of_volume = _of_volume(finding.claim, place) if finding.ephemeral else None
+    if of_volume is not None:
+        return s.CreateClaim(claim=with_default_class(of_volume, default), is_ephemeral=True)
     chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(
@@ -146,6 +148,23 @@ def _new_claim(finding: ClaimNotFound, place: Place) -> s.Step:
         ),
     )
     return s.CreateClaim(claim=claim, is_ephemeral=finding.ephemeral)
+
+
+def _of_volume(key: str, place: Place) -> PersistentVolumeClaim | None:
+    """As the generic ephemeral volume that it is for asks for it; None where that cannot be read."""
+    namespace, _, name = key.partition("/")
+    for volume in place.pod.spec.volumes:
+        asked = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+        if asked is None or claim_name(place.pod.metadata.name, volume) != name:
+            continue
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(_owner(place),))
+        claim = PersistentVolumeClaim(metadata=metadata, spec=asked.spec)
+        try:
+            check_quantities(claim)
+        except InputError:
+            return None
+        return claim
+    return None
 
 
 def _waits(storage_class: StorageClass) -> bool:

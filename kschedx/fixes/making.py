@@ -64,9 +64,9 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return _on_node(proposal, row, ground, lambda node: _labelled(node, dict(labels)))
         case s.EnlargeNode(row=row, amounts=amounts):
             return _on_node(proposal, row, ground, lambda node: _enlarged(node, amounts))
-        case s.AddNode(node=node, slices=slices, csi_node=csi_node):
+        case s.AddNode(node=node, slices=slices, csi_node=csi_node, taken=taken):
             after = proposal.having(*slices)
-            return replace(after if csi_node is None else after.having(csi_node), added=node)
+            return replace(after if csi_node is None else after.having(csi_node), added=node, taken=taken)
         case _:
             return replace(proposal, pod=_pod(step, proposal.pod, ground))
 

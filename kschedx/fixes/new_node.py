@@ -6,6 +6,7 @@ nodes that are there; which of them is right is for the trial to say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
 
@@ -57,7 +58,7 @@ def one_more_node(place: Place) -> s.AddNode:
         spec=replace(node.spec, provider_id=""),
         status=replace(node.status, conditions=conditions),
     )
-    return s.AddNode(node=new, like=node.name)
+    return s.AddNode(node=new, like=node.name, taken=place.situation.taken_by_daemons(new))
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
@@ -111,12 +112,16 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:
     options = situation.scheduler.nodes.options
     amounts = pod_request(situation.pod.spec, situation.pod.status, options).amounts
-    allocatable = {resource: format_quantity(n, Unit.of(resource)) for resource, n in amounts.items() if n > 0}
+    labels = {**labels, HOSTNAME: labels.get(HOSTNAME, name)}
+    taken = situation.taken_by_daemons(Node(metadata=ObjectMeta(name=name, labels=labels)))
+    asked = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
+    asked.update({one.resource: one.amount for one in taken if one.resource != "pods"})
+    allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in asked.items()}
     findings = _findings(situation)
     features = next((one.required for one in findings if isinstance(one, MissingNodeFeatures)), ())
     drivers = sorted({one.driver for one in findings if isinstance(one, DriverNotInstalled)})
     node = Node(
-        metadata=ObjectMeta(name=name, labels={**labels, HOSTNAME: labels.get(HOSTNAME, name)}),
+        metadata=ObjectMeta(name=name, labels=labels),
         status=NodeStatus(
             allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": PODS}, declared_features=features
         ),
@@ -131,6 +136,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
         like=model.name if slices and model is not None else "",
         slices=slices,
         csi_node=csi_node if drivers else None,
+        taken=taken,
     )
 
 

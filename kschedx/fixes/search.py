@@ -12,6 +12,7 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
+from kschedx.fixes.daemons import daemon_pods
 from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, NotSearched, Untold, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import Certainty, Fix
@@ -103,6 +104,7 @@ class _Search:
         self._scheduler = scheduler
         self._cycle = cycle
         self._left = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
+        self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options)
         self._seen: set[str] = set()
         """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
 
@@ -143,7 +145,7 @@ class _Search:
             return None
         self._seen.add(key)
         try:
-            found = tried(self._scheduler, self._cycle.profile, proposal, self._cycle.refused)
+            found = tried(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:
             return None
         return found if _is_about_its_nodes(found) else None

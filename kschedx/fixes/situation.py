@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from kschedx.api.types import Node, Pod
 from kschedx.explain.grouping import NodeGroup, groups_of
+from kschedx.fixes import steps as s
+from kschedx.fixes.daemons import DaemonPod, overhead
 from kschedx.fixes.making import Ground
 from kschedx.fixes.proposal import Proposal
 from kschedx.framework.config import Profile
@@ -35,6 +37,8 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     outcome: FilterOutcome
     refused: frozenset[str] = frozenset()
     """Nodes that extenders did not leave when they were asked."""
+    daemons: tuple[DaemonPod, ...] = ()
+    """What runs on a new node before the pod."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -47,6 +51,14 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def ground(self) -> Ground:
         return Ground(self.snapshot, self.scheduler.nodes.options)
+
+    def taken_by_daemons(self, node: Node) -> tuple[s.ResourceAmount, ...]:
+        """Of a new node, before any other pod is there."""
+        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
+        amounts = overhead(self.daemons, node, comparison=comparison)
+        return tuple(
+            s.ResourceAmount(resource=name, amount=amount) for name, amount in sorted(amounts.items()) if amount
+        )
 
     @cached_property
     def feasible(self) -> tuple[str, ...]:
@@ -105,7 +117,11 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 def tried(
-    scheduler: Scheduler, profile: Profile, proposal: Proposal, refused: frozenset[str] = frozenset()
+    scheduler: Scheduler,
+    profile: Profile,
+    proposal: Proposal,
+    refused: frozenset[str] = frozenset(),
+    daemons: tuple[DaemonPod, ...] = (),
 ) -> Situation:
     """The pod of the proposal, filtered in its cluster. Raises `UndecidableError`."""
     snapshot = proposal.cluster(scheduler.snapshot)
@@ -120,4 +136,5 @@ def tried(
         nodes=filtered.nodes,
         outcome=filtered.outcome,
         refused=refused,
+        daemons=daemons,
     )

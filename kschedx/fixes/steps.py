@@ -296,6 +296,8 @@ class AddNode(_Step, frozen=True, kw_only=True):
     slices: tuple[ResourceSlice, ...] = ()
     """The devices that come with it."""
     csi_node: CSINode | None = None
+    taken: tuple[ResourceAmount, ...] = ()
+    """What DaemonSets take of it before the pod is there; `pods` is how many they are."""
 
 
 Step = (

@@ -172,8 +172,8 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
         ),
         pytest.param(
             pod({"resources": {"limits": {"cpu": "3"}}}),
-            'spec.containers[0].resources.limits[cpu]: pods "web-0" is forbidden: maximum cpu usage per Container is 2, '
-            "but limit is 3 (LimitRange shop/defaults)",
+            'spec.containers[0].resources.limits[cpu]: pods "web-0" is forbidden: maximum cpu usage per Container is '
+            "2, but limit is 3 (LimitRange shop/defaults)",
             id="a LimitRange",
         ),
         pytest.param(

@@ -60,3 +60,35 @@ def test_what_contradicts_itself_has_no_node() -> None:
 def test_a_pod_that_no_node_is_large_enough_for_gets_the_node_beside_the_sacrifice() -> None:
     me = pod("me", containers=asking(cpu="2"))
     assert titles(node("a", allocatable=SMALL), me) == ["request at most 1 cpu", "add a node with cpu 2"]
+
+
+def daemon(name: str, on: str = "", **spec: object) -> Manifest:
+    """A DaemonSet's pod where it is `on` a node, else the DaemonSet."""
+    template = {"containers": asking(cpu="150m", memory="200Mi"), **spec}
+    if not on:
+        selector = {"matchLabels": {"app": name}}
+        made = {"selector": selector, "template": {"metadata": {"labels": {"app": name}}, "spec": template}}
+        return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": made}
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name, "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": [on]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    pinned = {"affinity": {"nodeAffinity": required}}
+    return pod(f"{name}-1", on=on, metadata={"ownerReferences": [owner]}, spec={**template, **pinned})
+
+
+@pytest.mark.parametrize("on", ["a", ""], ids=["running", "template alone"])
+def test_daemon_sets_run_on_a_new_node_too(on: str) -> None:
+    here, elsewhere = daemon("agent", on), daemon("other", nodeSelector={"disk": "ssd"})
+    me = pod("me", containers=asking(cpu="64"))
+    expected = "add a node with cpu 64150m, memory 200Mi (1 DaemonSet takes 150m cpu and 200Mi memory of it)"
+    assert titles(node("a", allocatable=SMALL), here, elsewhere, me) == [expected]
+
+
+def test_a_node_of_a_kind_that_its_daemon_sets_fill() -> None:
+    """One more of it has room for the pod only where theirs leave any."""
+    busy = pod("busy", on="a", priority=9, containers=asking(cpu="100m"))
+    nearly = pod("me", containers=asking(cpu="900m"))
+    machine = node("a", allocatable={**SMALL, "pods": "110"})
+    large = pod("large", on="a", priority=9, containers=asking(cpu="900m"))
+    assert "add a node like a" in titles(machine, large, nearly)
+    assert "add a node like a" not in titles(machine, daemon("agent", "a"), busy, nearly)

@@ -62,3 +62,15 @@ def titles(*objects: Manifest) -> list[str]:
 )
 def test_claims(objects: list[Manifest], expected: list[str]) -> None:
     assert titles(*objects)[: len(expected)] == expected
+
+
+def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
+    asked = {"accessModes": ["ReadWriteMany"], "storageClassName": "now", "resources": {"requests": {"storage": "7Gi"}}}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": asked}}}
+    classes = [storage_class("now", provisioner=DRIVER), storage_class("waits", provisioner=DRIVER)]
+    me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
+    fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, *classes]), "default/me").fixes
+    assert fix.title == "create claim default/me-scratch of class now, as kube-controller-manager will"
+    (change,) = fix.changes
+    assert change.create is not None
+    assert change.create["spec"] == asked

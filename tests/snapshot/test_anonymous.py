@@ -206,7 +206,7 @@ KNOWN = {
     *KNOWN_FEATURES,
     *STANDARD_RESOURCES,
     *(text for texts in FIELD_VALUES for text in texts),
-    *(storage.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
+    *(types.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
     *(storage.ZONE, storage.REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
     *MAKING_PODS,
 }

@@ -247,7 +247,15 @@ def _add_node(step: s.AddNode) -> str:
     number = sum(len(one.spec.devices) for one in step.slices)
     drivers = listed(sorted({one.spec.driver for one in step.slices}), SHOWN_LABELS)
     devices = f" and {count(number, 'device')} of {drivers}" if number else ""
-    return f"add a node with {_offers(node)}{devices}"
+    return f"add a node with {_offers(node)}{devices}{_of_daemons(step.taken)}"
+
+
+def _of_daemons(taken: tuple[s.ResourceAmount, ...]) -> str:
+    """` (3 DaemonSets take 150m cpu and 200Mi memory of it)`."""
+    amounts = [_amount(one) for one in taken if one.resource != "pods"]
+    number = next((one.amount for one in taken if one.resource == "pods"), 0)
+    takes = "takes" if number == 1 else "take"
+    return f" ({count(number, 'DaemonSet')} {takes} {' and '.join(amounts)} of it)" if amounts else ""
 
 
 def _offers(node: Node) -> str:
