@@ -443,3 +443,8 @@ def test_a_plain_answer_imports_only_what_its_cluster_needs() -> None:
     screen, status, loaded = started("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster")
     assert (status, bool(below(loaded, ["kschedx.fixes"]))) == (1, True), screen
     assert not below(loaded, RARELY_NEEDED)
+
+
+def test_a_pod_that_fits_needs_no_fixes() -> None:
+    screen, status, loaded = started("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml")
+    assert (status, below(loaded, ["kschedx.fixes"])) == (0, []), screen

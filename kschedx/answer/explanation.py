@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.answer.fix import Fix
 from kschedx.answer.note import Note
 from kschedx.answer.replicas import Replicas
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
-from kschedx.fixes import Certainty, find_fixes, why_no_fix
-from kschedx.fixes.owners import owner_of_template
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.holding import Holding, find_holding
-from kschedx.render.words.fixes import no_fix
 
 if TYPE_CHECKING:
+    from kschedx.answer.fix import Fix
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
     from kschedx.autoscaler.remedy import Remedy
+    from kschedx.holding import Holding
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
     from kschedx.karpenter.remedy import Remedy as PoolRemedy
 
@@ -72,6 +69,12 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
+        if self.outcome is Outcome.SCHEDULED:
+            return ()
+        from kschedx.answer.fix import Fix
+        from kschedx.fixes import find_fixes
+        from kschedx.fixes.owners import owner_of_template
+
         pod = self.cycle.pod
         owner = owner_of_template(self.cycle.snapshot, pod)
         return tuple(Fix.of(one, owner, pod) for one in find_fixes(self.scheduler, self.cycle))
@@ -107,6 +110,11 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def no_fix(self) -> str:
         """Why no fix is verified; empty where one is, or where there is nothing to fix."""
+        if self.outcome is Outcome.SCHEDULED:
+            return ""
+        from kschedx.fixes import Certainty, why_no_fix
+        from kschedx.render.words.fixes import no_fix
+
         if any(fix.certainty is Certainty.VERIFIED for fix in self.fixes):
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
@@ -115,6 +123,8 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def holding(self) -> Holding:
         """Who holds the pod before kube-scheduler sees it, or takes it in its place."""
+        from kschedx.holding import find_holding
+
         return find_holding(self.scheduler, self.cycle)
 
     @cached_property

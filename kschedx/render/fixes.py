@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
-from kschedx.answer.fix import Fix
 from kschedx.render.layout import DIM, LABEL, paragraph, text
 from kschedx.render.safe import visible
 from kschedx.render.units import count, listed
+
+if TYPE_CHECKING:
+    from kschedx.answer.fix import Fix
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2

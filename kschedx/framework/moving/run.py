@@ -25,7 +25,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_ROWS = 800_000
+MOST_ROWS = 600_000
 """Of all kinds of pods that are remembered together, a row for each node; the kind that was not asked about for longest
 is forgotten first."""
 
