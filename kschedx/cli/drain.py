@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
-from kschedx.cli.options import DECIDES, Part
+from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
@@ -53,6 +53,7 @@ def drain(
     loses_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Evict pods with an emptyDir.", show_default=False)
     ] = False,
+    out: OUT = None,
     output: Annotated[
         Format | None,
         option(
@@ -65,11 +66,16 @@ def drain(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.snapshot_file import check_name, write_snapshot
     from kschedx.cli.target import node_names
     from kschedx.errors import InputError
     from kschedx.simulate.simulator import Options
     from kschedx.simulate.what_if import drain_each, drain_in_turn
 
+    if out is not None:
+        check_name("--out", out)
+        if each:
+            raise InputError("--out is the cluster after drains, and --each asks about every node by itself")
     if not nodes and not each:
         raise InputError("name a NODE, or ask for every node with --each")
     reached = question.read_to_decide()
@@ -85,6 +91,8 @@ def drain(
         simulation = drain_in_turn(
             snapshot, setup, shown, question.changes, options=options, namespace=namespace, comes_back=not together
         )
+    if out is not None:
+        write_snapshot(out, simulation.after)
     write(_report(simulation, each=each), output)
     if simulation.undecided:
         return ExitCode.UNDECIDED

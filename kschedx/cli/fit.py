@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.exit_codes import ExitCode
-from kschedx.cli.options import DECIDES, Part
+from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
@@ -42,6 +42,7 @@ def fit(
     replicas: Annotated[
         int | None, typer.Option(min=1, max=10_000, metavar="N", help="Whether so many more fit.", show_default=False)
     ] = None,
+    out: OUT = None,
     output: Annotated[
         Format | None,
         option(
@@ -54,8 +55,11 @@ def fit(
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.cli.changed import changed
+    from kschedx.cli.snapshot_file import check_name, write_snapshot
     from kschedx.simulate.fit import fit as fitted
 
+    if out is not None:
+        check_name("--out", out)
     reached = question.read_to_decide()
     setup = question.setup(reached.snapshot)
     namespace = question.namespace or reached.namespace
@@ -63,6 +67,8 @@ def fit(
     snapshot, pod, manifest = _target(question, cluster, setup, target, namespace)
     connection.tell_missing(snapshot)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
+    if out is not None:
+        write_snapshot(out, found.after)
     write(_report(found), output)
     return ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE
 

@@ -266,6 +266,15 @@ def namespace_of_many(named: str | None, default: str, *, everywhere: bool, by_l
     return named or (default if by_labels else None)
 
 
+OUT = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write the cluster afterwards as a snapshot: .json or .yaml, either with .gz or .zst.",
+        show_default=False,
+    ),
+]
 SHARD = Annotated[
     str | None,
     typer.Option(

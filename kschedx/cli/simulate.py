@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.exit_codes import ExitCode
-from kschedx.cli.options import DECIDES, Part
+from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
@@ -33,6 +33,7 @@ Examples:
   kschedx simulate -f app.yaml --steps                      # every decision
   kschedx simulate --autoscale                              # with the nodes that the autoscaler would add
   kschedx simulate --changes friday.yaml -o json
+  kschedx simulate --drain node-7 --out after.json.gz       # go on with the cluster afterwards: -s after.json.gz
 
 Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error, 3 kschedx cannot decide about one.
 """
@@ -62,6 +63,7 @@ def simulate(
             metavar="all", help="`all`: whether other lots would place other numbers of pods: some are tried."
         ),
     ] = None,
+    out: OUT = None,
     autoscale: Annotated[
         bool,
         typer.Option(
@@ -74,11 +76,14 @@ def simulate(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.snapshot_file import check_name, write_snapshot
     from kschedx.errors import InputError
     from kschedx.simulate.simulator import Options
     from kschedx.simulate.ties import other_outcomes
     from kschedx.simulate.what_if import simulate as simulated
 
+    if out is not None:
+        check_name("--out", out)
     if ties not in (None, "all"):
         raise InputError(f'--ties: found "{ties}", allowed is "all"')
     reached = question.read_to_decide()
@@ -112,6 +117,8 @@ def simulate(
     from kschedx.render.simulation import ties_text
 
     told = None if other is None else ties_text(other)
+    if out is not None:
+        write_snapshot(out, simulation.after)
     write(report(simulation, steps=steps, ties=told, growth=growth), output)
     return exit_code(simulation)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
@@ -43,8 +43,6 @@ Examples:
 Exit codes: 0 written, 2 usage or input error.
 """
 SUMMARY = "Keep what scheduling reads of a cluster in a file."
-
-FORMATS = (".json", ".yaml", ".yml")
 
 
 @asks(*READS)
@@ -107,6 +105,7 @@ def snapshot(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.cli.snapshot_file import json_parts, yaml_parts
     from kschedx.export.slim import Slim
     from kschedx.sources.output import STDOUT, write
 
@@ -130,7 +129,7 @@ def snapshot(
         made = _anonymized(made, keep, wish)
     if extenders is not None:
         made = replace(made, objects=chain(made.objects, [_answers(found, config or "")]))
-    write(output, _json(made.header, made.objects) if wish.is_json else _yaml(made.header, made.objects))
+    write(output, json_parts(made.header, made.objects) if wish.is_json else yaml_parts(made.header, made.objects))
     if output != STDOUT:
         from kschedx.render.units import count
 
@@ -173,12 +172,10 @@ class _Wish(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raises `InputError` for what does not go together."""
+        from kschedx.cli.snapshot_file import check_name
         from kschedx.errors import InputError
-        from kschedx.sources.output import STDOUT
 
-        if self.output != STDOUT and not self.name.endswith(FORMATS):
-            allowed = "allowed are names in .json or .yaml, with .gz or .zst after it, and -"
-            raise InputError(f'-o: found "{self.output}", {allowed}')
+        check_name("-o", self.output)
         for option, is_given in (("--anonymize-map", self.map), ("--keep-selectors", self.keep_selectors)):
             if is_given and not self.anonymize:
                 raise InputError(f"{option} needs --anonymize")
@@ -301,33 +298,6 @@ def _are_one_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:  # one is not there yet
         return False
-
-
-def _json(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:
-    """A List with a line for each object, so that it can be read piece by piece, and compared line by line."""
-    import msgspec
-
-    from kschedx.api.hidden import json_escaped_bytes
-
-    yield json_escaped_bytes(msgspec.json.encode(_head(header))[:-1]) + b',"items":[\n'
-    for number, item in enumerate(objects):
-        yield b",\n" + json_escaped_bytes(item) if number else json_escaped_bytes(item)
-    yield b"\n]}\n"
-
-
-def _yaml(header: SnapshotHeader, objects: Iterable[bytes]) -> Iterator[bytes]:
-    import msgspec
-
-    from kschedx.render.commented_yaml import commented_yaml
-
-    yield commented_yaml(_head(header), {}).encode()
-    yield b"items:\n"
-    for item in objects:
-        yield commented_yaml({"items": [msgspec.json.decode(item)]}, {}).encode().removeprefix(b"items:\n")
-
-
-def _head(header: SnapshotHeader) -> dict[str, object]:
-    return {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": header.annotations()}}
 
 
 def _tell(output: str, counts: str, source: Source) -> None:

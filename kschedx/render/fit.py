@@ -56,7 +56,7 @@ def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
     shown = list(found.nodes.items()) if wide else list(found.nodes.items())[:SHOWN]
     rows = [["node", "more", "cpu", "memory", "pods"]]
     for name, number in shown:
-        before, after = found.before[name], found.after[name]
+        before, after = found.usage_before[name], found.usage_after[name]
         shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
         rows.append([cut(name, max(width - 45, 20)), f"{number:,}", *shares])
     lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 from msgspec import Struct
 
 from kschedx.answer.explanation import Explanation
@@ -16,7 +17,7 @@ from kschedx.simulate import workloads
 from kschedx.simulate.nodes import another_like
 from kschedx.simulate.simulator import Options, Simulator
 from kschedx.simulate.usage import Usage
-from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -51,8 +52,10 @@ class Fit(Struct, frozen=True, kw_only=True):
     """Why the next one does not fit; None where that was not asked for."""
     missing: tuple[Missing, ...]
     """What would make the wanted number fit, the fewest nodes first."""
-    before: Usage
-    after: Usage
+    usage_before: Usage
+    usage_after: Usage
+    after: Snapshot
+    """The cluster with those that fit."""
 
     @property
     def count(self) -> int:
@@ -111,6 +114,9 @@ def fit(
     names = simulator.run.cluster.node_names
     counts = Counter(names[node] for node in placed)
     after = Usage(simulator.run.scheduler.nodes)
+    left = set(rows[len(placed) :]) | {first + most}
+    kept = np.array([row for row in range(len(world.pods)) if row not in left], dtype=np.int64)
+    filled = with_only_pods(simulator.after, kept)
     stopped: Explanation | None = None
     if len(placed) < most:
         stopped = _explained(simulator, setup, rows[len(placed)])
@@ -126,8 +132,9 @@ def fit(
         wanted=wanted,
         stopped=stopped,
         missing=missing,
-        before=before,
-        after=after,
+        usage_before=before,
+        usage_after=after,
+        after=filled,
     )
 
 

@@ -66,6 +66,14 @@ class NodeImages:
                 kept._sizes[name] = array("q", (size for _, size in pairs))
         return kept
 
+    def by_node(self) -> dict[int, list[tuple[str, int]]]:
+        """Rows of the nodes that report images, to these with their sizes."""
+        found: dict[int, list[tuple[str, int]]] = {}
+        for name, holders in self._holders.items():
+            for row, size in zip(holders, self._sizes[name], strict=True):
+                found.setdefault(row, []).append((name, size))
+        return found
+
     def state(self, name: str) -> ImageState | None:
         """The image that nodes report under exactly this name, or None where no node does."""
         holders = self._holders.get(name)

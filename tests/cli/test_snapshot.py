@@ -266,7 +266,7 @@ def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path, monkeyp
         yield b"new"
         raise InputError("midway")
 
-    monkeypatch.setattr("kschedx.cli.snapshot._json", fails)
+    monkeypatch.setattr("kschedx.cli.snapshot_file.json_parts", fails)
     assert kschedx("snapshot", "-s", cluster, "-o", old).code == 2
     assert (old.read_text(), sorted(tmp_path.iterdir())) == ("old", before)
 

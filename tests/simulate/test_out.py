@@ -1,0 +1,123 @@
+"""The cluster afterwards as a file: whoever loads it goes on where the simulation ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kschedx
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, pod
+from tests.command import kschedx as command
+from tests.simulate.clusters import shop
+
+STORAGE: list[Manifest] = [
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "shop"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "capacity": {"storage": "1Gi"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-2"]}
+                            ]
+                        }
+                    ]
+                }
+            },
+        },
+        "status": {"phase": "Available"},
+    },
+    pod(
+        "ledger",
+        namespace="shop",
+        containers=[{"name": "main", "image": "ledger:1"}],
+        volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "tmp", "emptyDir": {}}],
+        tolerations=[{"key": "spot", "operator": "Exists"}],
+    ),
+]
+
+
+def places(snapshot: Snapshot) -> dict[str, str]:
+    pods = snapshot.pods
+    return {pods.key(row): pods.node_names[row] for row in range(len(pods))}
+
+
+@pytest.mark.parametrize("name", ["after.json", "after.yaml.gz"])
+def test_it_is_the_cluster_of_the_simulation(name: str, tmp_path: Path) -> None:
+    objects = [*shop(), *STORAGE]
+    objects[0]["status"]["images"] = [{"names": ["web:1"], "sizeBytes": 300_000_000}]  # type: ignore[index] # a map
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    changes = ("--scale", "deploy/web=9", "--drain", "node-1", "-n", "shop")
+    assert command("simulate", "-s", cluster, *changes, "--out", tmp_path / name).code == 0
+    written = kschedx.load(str(tmp_path / name))
+    changed = [{"scale": "deploy/web=9"}, {"drain": "node-1"}]
+    after = kschedx.simulate(kschedx.load(str(cluster)), changes=changed, namespace="shop").after
+    assert places(written) == places(after)
+    assert written.storage.claims["shop/data"].spec.volume_name == "pv"
+    for row in range(len(after.pods)):
+        there, here = after.pods[row], written.pods[written.pods.rows[after.pods.key(row)]]
+        assert (here.spec, here.metadata.labels) == (there.spec, there.metadata.labels)
+    assert {node.name: node for node in written.cluster.nodes} == {node.name: node for node in after.cluster.nodes}
+    more = [kschedx.simulate(one, changes=[{"scale": "deploy/web=12"}], namespace="shop") for one in (after, written)]
+    told = [[step.get("bestNodes") for step in one.to_dict()["steps"]] for one in more]  # type: ignore[attr-defined]
+    assert told[0] == told[1]
+
+
+def test_what_was_loaded_is_written_as_it_was(tmp_path: Path) -> None:
+    for story in sorted((Path(__file__).parents[2] / "fixtures").glob("*/cluster.yaml"))[::4]:
+        file = tmp_path / f"{story.parent.name}.json"
+        node = kschedx.load(str(story)).cluster.names[0]
+        ran = command("simulate", "-s", story, "--cordon", node, "--uncordon", node, "--out", file)
+        assert ran.code in (0, 1, 3), story
+        again = tmp_path / f"{story.parent.name}-again.json"
+        assert command("snapshot", "-s", file, "-o", again).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("simulate", "--out", "after.txt"), '--out: found "after.txt", allowed are names in .json or .yaml'),
+        (("drain", "--each", "--out", "after.json"), "--out is the cluster after drains"),
+        (("fit", "deploy/web", "--out", "no/where.json"), "no/where.json"),
+    ],
+)
+def test_bad_names_are_a_line(arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
+    ran = command(*arguments, "-n", "shop", "-s", cluster)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert told in ran.err
+
+
+def test_more_of_a_pod_are_in_the_cluster_after_fit(tmp_path: Path) -> None:
+    cluster, out = tmp_path / "cluster.json", tmp_path / "after.json"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
+    assert command("fit", "deploy/web", "-n", "shop", "-s", cluster, "--out", out).code == 0
+    assert command("fit", "deploy/web", "-n", "shop", "-s", out).out.startswith("✗ deploy/web: none more fits")
