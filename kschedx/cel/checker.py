@@ -10,6 +10,7 @@ from typing import assert_never
 from kschedx.cel import regex
 from kschedx.cel.environment import TYPES, VARIABLES, Environment
 from kschedx.cel.functions import Function
+from kschedx.cel.library.formatting import misused
 from kschedx.cel.library.standard import FUNCTIONS as STANDARD
 from kschedx.cel.syntax import (
     Call,
@@ -226,13 +227,12 @@ class _Checker:
 
     # --- what is put together
 
-    def _joined(self, one: Expr, previous: Type | None, current: Type) -> Type:
+    def _joined(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
         if self._may_be((previous,), (current,)):
             return most_general(previous, current)
-        self._mismatch(one.position, previous, current)
-        return ERROR
+        return DYN
 
     def _optional_element(self, one: Expr) -> Type:
         held, is_optional = unwrap_optional(one.type)
@@ -245,7 +245,7 @@ class _Checker:
         for index, element in enumerate(one.elements):
             self.check(element)
             own = self._optional_element(element) if index in one.optionals else element.type
-            found = self._joined(element, found, own)
+            found = self._joined(found, own)
         return list_of(self._new_variable() if found is None else found)
 
     def _map(self, one: MapNode) -> Type:
@@ -253,10 +253,10 @@ class _Checker:
         value_type: Type | None = None
         for key, value, is_optional in one.entries:
             self.check(key)
-            key_type = self._joined(key, key_type, key.type)
+            key_type = self._joined(key_type, key.type)
             self.check(value)
             own = self._optional_element(value) if is_optional else value.type
-            value_type = self._joined(value, value_type, own)
+            value_type = self._joined(value_type, own)
         if key_type is None or value_type is None:
             return map_of(self._new_variable(), self._new_variable())
         return map_of(key_type, value_type)
@@ -318,6 +318,10 @@ _CONVERSIONS = {function.name: function for function in STANDARD if function.nam
 
 def _invalid_literals(root: Expr) -> list[Issue]:
     issues: list[Issue] = []
+    calls = [one for one in descendants(root) if isinstance(one, Call) and one.function == "format"]
+    issues += [found for one in calls if one.target is not None and (found := misused(one)) is not None]
+    # what is given to format() may be of any types
+    mixed = {id(inner) for one in calls for inner in descendants(one)}
     for one in descendants(root):
         if isinstance(one, Call) and one.arguments and isinstance(one.arguments[0], Literal):
             literal = one.arguments[0]
@@ -325,13 +329,20 @@ def _invalid_literals(root: Expr) -> list[Issue]:
                 issues.append((literal.position, f"invalid {one.function} argument"))
             elif one.function == "matches" and isinstance(regex.compiled(str(literal.value)), Fault):
                 issues.append((literal.position, "invalid matches argument"))
+        elif id(one) in mixed:
+            continue
         elif isinstance(one, ListNode):
             _check_homogeneous([(each, index in one.optionals) for index, each in enumerate(one.elements)], issues)
         elif isinstance(one, MapNode):
-            for key, value, _ in one.entries[1:]:
-                for first, other in ((one.entries[0][0], key), (one.entries[0][1], value)):
-                    if not equivalent(first.type, other.type):
-                        issues.append((other.position, _expected(first.type, other.type)))
+            first_key, first_value, is_first_optional = one.entries[0] if one.entries else (one, one, False)
+            for key, value, is_optional in one.entries[1:]:
+                of_values = _own_type(first_value, is_first_optional), _own_type(value, is_optional)
+                for (first, other), position in (
+                    ((first_key.type, key.type), key.position),
+                    (of_values, value.position),
+                ):
+                    if not equivalent(first, other):
+                        issues.append((position, _expected(first, other)))
     return issues
 
 
@@ -345,12 +356,16 @@ def _is_refused(one: Call, literal: Literal) -> bool:
 def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -> None:
     first: Type | None = None
     for one, is_optional in elements:
-        own = one.type.parameters[0] if is_optional and one.type.parameters else one.type
+        own = _own_type(one, is_optional)
         if first is None:
             first = own
         elif not equivalent(first, own):
             issues.append((one.position, _expected(first, own)))
             return
+
+
+def _own_type(one: Expr, is_optional: bool) -> Type:
+    return one.type.parameters[0] if is_optional and one.type.parameters else one.type
 
 
 def _expected(expected: Type, found: Type) -> str:

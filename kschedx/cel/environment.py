@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 
 from kschedx.cel.functions import Function, Overload
-from kschedx.cel.library import kubernetes, lists, standard, texts, times
+from kschedx.cel.library import addresses, formats, kubernetes, lists, standard, texts, times
 from kschedx.cel.types import (
     ANY,
     BOOL,
@@ -142,6 +142,8 @@ class Environment:
             *times.FUNCTIONS,
             *lists.FUNCTIONS,
             *kubernetes.FUNCTIONS,
+            *addresses.FUNCTIONS,
+            *formats.FUNCTIONS,
             *texts.FUNCTIONS,
             *_authorizer_functions(),
             *own,

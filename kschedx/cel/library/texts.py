@@ -1,24 +1,19 @@
 """The library of texts.
 
-Upstream: cel-go's ext/strings.go, version 2, and ext/formatting.go.
+Upstream: cel-go's ext/strings.go, version 2.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from kschedx.cel.functions import Function, Overload, Run
+from kschedx.cel.library.formatting import formatted
 from kschedx.cel.library.standard import text_built
-from kschedx.cel.library.times import duration_text, timestamp_text
 from kschedx.cel.types import DYN, INT, STRING, Type, list_of
 from kschedx.cel.values import (
-    NULL,
     Budget,
-    Duration,
     Fault,
-    Timestamp,
-    UndecidedError,
     Value,
     is_list,
     printed_key,
@@ -120,64 +115,6 @@ def _join(budget: Budget, items: Value, separator: str = "") -> Value:
     return separator.join(texts)
 
 
-# --- format()
-
-_CLAUSE = re.compile(r"%(?:(%)|(?:\.(\d+))?([A-Za-z]))?", re.DOTALL)
-
-
-def _format(budget: Budget, text: str, arguments: Value) -> Value:
-    assert is_list(arguments)
-    told = []
-    end = used = 0
-    for clause in _CLAUSE.finditer(text):
-        told.append(text[end : clause.start()])
-        end = clause.end()
-        if clause[1]:
-            told.append("%")
-            continue
-        if clause[3] is None:
-            return Fault("unexpected end of string")
-        if used >= len(arguments):
-            return Fault(f"index {used} out of range")
-        written = _formatted(clause[3], arguments[used], has_precision=clause[2] is not None)
-        if isinstance(written, Fault):
-            return written
-        used += 1
-        told.append(written)
-    told.append(text[end:])
-    text_built(budget, sum(map(len, told)))
-    return "".join(told)
-
-
-def _formatted(verb: str, value: Value, *, has_precision: bool) -> str | Fault:
-    """Numbers with a point are written by a locale, and many a fault has words of its own: those are not known here."""
-    if has_precision:
-        raise UndecidedError(f"how format() writes %{verb} with a precision is not known")
-    if verb == "s":
-        return _as_text(value)
-    if verb in "dxXob" and isinstance(value, int) and not isinstance(value, bool | Duration | Timestamp):
-        return f"{int(value):{verb}}"
-    raise UndecidedError(f"how format() writes %{verb} of this value is not known")
-
-
-def _as_text(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Duration):
-        return duration_text(value)
-    if isinstance(value, Timestamp):
-        return timestamp_text(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is NULL:
-        return "null"
-    if isinstance(value, Type):
-        return value.name
-    if isinstance(value, int):
-        return str(int(value))
-    raise UndecidedError("how format() writes %s of this value is not known")
-
-
 def _member(overload: str, arguments: tuple[Type, ...], result: Type, run: Callable[..., Value]) -> Overload:
     return Overload(id=overload, arguments=arguments, result=result, is_member=True, run=run)
 
@@ -224,7 +161,7 @@ FUNCTIONS = (
         ),
     ),
     Function(name="trim", overloads=(_member("string_trim", (_S,), _S, _trim),)),
-    Function(name="format", overloads=(_member("string_format", (_S, list_of(DYN)), _S, _format),)),
+    Function(name="format", overloads=(_member("string_format", (_S, list_of(DYN)), _S, formatted),)),
     Function(
         name="strings.quote",
         overloads=(Overload(id="strings_quote", arguments=(_S,), result=_S, run=_quote),),

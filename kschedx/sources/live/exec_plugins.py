@@ -44,11 +44,14 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 def run(plugin: ExecPlugin, cluster: Cluster, place: Place, *, timeout: float) -> Credential:
     """What the plugin says in its status. One that takes longer than `timeout` seconds is ended with its children,
-    unless a person may be typing. Raises `InputError`."""
+    unless a person may be typing, who can end it with Ctrl-C. Raises `InputError`."""
     name = f'the login plugin "{plugin.command}"'
     if plugin.api_version not in _VERSIONS:
         allowed = " and ".join(_VERSIONS)
         raise InputError(f'{name} has the apiVersion "{plugin.api_version}", allowed are {allowed}', place=place)
+    if not plugin.interactive_mode and plugin.api_version == _VERSIONS[0]:
+        allowed = ", ".join(_MODES[1:])
+        raise InputError(f"{name} has no interactiveMode, allowed are {allowed}", place=place)
     if plugin.interactive_mode not in _MODES:
         message = f'{name} has the interactiveMode "{plugin.interactive_mode}", allowed are {", ".join(_MODES[1:])}'
         raise InputError(message, place=place)

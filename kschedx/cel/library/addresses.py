@@ -1,0 +1,261 @@
+"""Addresses and networks, read as Go's net/netip reads them and with its words for what is none.
+
+Upstream: apiserver/pkg/cel/library/ip.go and cidr.go; net/netip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv6Interface, ip_address, ip_interface
+
+from kschedx.cel.functions import Function, Run, overload, single
+from kschedx.cel.library.formatting import go_quoted
+from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
+from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
+
+_LEADING = "parse error during conversion from string: "
+_OCTETS, _BYTES = 4, 16
+_LAST_FIELDS = _BYTES - _OCTETS
+"""Where an IPv4 address begins in an IPv6 one."""
+_HEX = re.compile(r"[0-9a-fA-F]*", re.ASCII)
+_BITS = re.compile(r"[1-9][0-9]*|[0-9]", re.ASCII)
+
+
+# --- what is wrong with a text
+
+
+def _at(what: str, rest: str) -> str:
+    return f"{what} (at {go_quoted(rest)})"
+
+
+def _fault_of_address(text: str) -> str:
+    """Empty where it is one."""
+    for character in text:
+        match character:
+            case ".":
+                return _fault_of_ipv4(text)
+            case ":":
+                return _fault_of_ipv6(text)
+            case "%":
+                return "missing IPv6 address"
+    return "unable to parse IP"
+
+
+def _fault_of_ipv4(text: str) -> str:
+    field = digits = dots = 0
+    for index, character in enumerate(text):
+        rest = text[index:]
+        if character.isascii() and character.isdigit():
+            if digits and not field:
+                return "IPv4 field has octet with leading zero"
+            field, digits = field * 10 + int(character), digits + 1
+            if field > 255:
+                return "IPv4 field has value >255"
+        elif character == ".":
+            if index in (0, len(text) - 1) or text[index - 1] == ".":
+                return _at("IPv4 field must have at least one digit", rest)
+            if dots == _OCTETS - 1:
+                return "IPv4 address too long"
+            field, digits, dots = 0, 0, dots + 1
+        else:
+            return _at("unexpected character", rest)
+    return "IPv4 address too short" if dots < _OCTETS - 1 else ""
+
+
+def _fault_of_ipv6(text: str) -> str:
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        return "zone must be a non-empty string"
+    has_gap = rest.startswith("::")
+    if has_gap:
+        rest = rest[2:]
+    filled = 0
+    while (rest and filled < _BYTES) or (not rest and not filled and not has_gap):
+        size = len(_HEX.match(rest)[0])  # type: ignore[index]
+        if size > _OCTETS:
+            return _at("each group must have 4 or less digits", rest)
+        if not size:
+            return _at("each colon-separated field must have at least one digit", rest)
+        if rest[size : size + 1] == ".":
+            wrong = _fault_of_embedded(rest, filled, has_gap=has_gap)
+            if wrong:
+                return wrong
+            rest, filled = "", filled + _OCTETS
+            break
+        rest, filled = rest[size:], filled + 2
+        if not rest:
+            break
+        if rest[0] != ":":
+            return _at("unexpected character, want colon", rest)
+        if len(rest) == 1:
+            return _at("colon must be followed by more characters", rest)
+        rest = rest[1:]
+        if rest[0] == ":":
+            if has_gap:
+                return _at("multiple :: in address", rest)
+            has_gap, rest = True, rest[1:]
+    if rest:
+        return _at("trailing garbage after address", rest)
+    if filled < _BYTES:
+        return "" if has_gap else "address string too short"
+    return "the :: must expand to at least one field of zeros" if has_gap else ""
+
+
+def _fault_of_embedded(rest: str, filled: int, *, has_gap: bool) -> str:
+    if not has_gap and filled != _LAST_FIELDS:
+        return _at("embedded IPv4 address must replace the final 2 fields of the address", rest)
+    if filled + _OCTETS > _BYTES:
+        return _at("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+    return _fault_of_ipv4(rest)
+
+
+def _fault_of_prefix(text: str) -> str:
+    address, slash, bits = text.rpartition("/")
+    if not slash:
+        return "no '/'"
+    wrong = _fault_of_address(address)
+    if wrong:
+        return f"ParseAddr({go_quoted(address)}): {wrong}"
+    if "%" in address:
+        return "IPv6 zones cannot be present in a prefix"
+    if not _BITS.fullmatch(bits) or int(bits) >= 2**63:
+        return f"bad bits after slash: {go_quoted(bits)}"
+    return "prefix length out of range" if int(bits) > (128 if ":" in address else 32) else ""
+
+
+# --- addresses
+
+
+def _address(text: str) -> Ip | Fault:
+    wrong = _fault_of_address(text)
+    if wrong:
+        return Fault(f"IP Address {go_quoted(text)} {_LEADING}ParseAddr({go_quoted(text)}): {wrong}")
+    if "%" in text:
+        return Fault(f"IP address {go_quoted(text)} with zone value is not allowed")
+    try:
+        found = ip_address(text)
+    except ValueError:
+        raise UndecidedError(f"what Go makes of the address {text!r} is not known") from None
+    if found.version == 6 and found.ipv4_mapped is not None:
+        return Fault(f"IPv4-mapped IPv6 address {go_quoted(text)} is not allowed")
+    return Ip(found)
+
+
+def _ip(_: Budget, text: str) -> Value:
+    return _address(text)
+
+
+def _is_ip(_: Budget, text: str) -> Value:
+    return isinstance(_address(text), Ip)
+
+
+def _is_canonical(_: Budget, text: str) -> Value:
+    found = _address(text)
+    return found if isinstance(found, Fault) else str(found.address) == text
+
+
+def _of_address(read: Callable[[Ip], Value]) -> Run:
+    return lambda _, one: read(one)
+
+
+def _is_global(one: Ip) -> bool:
+    address = one.address
+    is_broadcast = address.version == 4 and int(address) == 2**32 - 1
+    return not (
+        is_broadcast or address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    )
+
+
+def _is_link_local_multicast(one: Ip) -> bool:
+    address = one.address
+    if address.version == 4:
+        return int(address) >> 8 == 0xE00000
+    return int(address) >> 112 & 0xFF0F == 0xFF02
+
+
+# --- networks
+
+
+def _prefix(text: str) -> Cidr | Fault:
+    told = f"network address {_LEADING}"
+    wrong = _fault_of_prefix(text)
+    if wrong:
+        return Fault(f"{told}{told}netip.ParsePrefix({go_quoted(text)}): {wrong}")
+    try:
+        prefix = ip_interface(text)
+    except ValueError:
+        raise UndecidedError(f"what Go makes of the network {text!r} is not known") from None
+    if isinstance(prefix, IPv6Interface) and prefix.ip.ipv4_mapped is not None:
+        return Fault(f"{told}IPv4-mapped IPv6 address {go_quoted(text)} is not allowed")
+    return Cidr(prefix)
+
+
+def _cidr(_: Budget, text: str) -> Value:
+    return _prefix(text)
+
+
+def _is_cidr(_: Budget, text: str) -> Value:
+    return isinstance(_prefix(text), Cidr)
+
+
+def _contains_ip(_: Budget, one: Cidr, other: Value) -> Value:
+    address = _address(other) if isinstance(other, str) else other
+    if not isinstance(address, Ip):
+        return Fault("no such overload")  # whatever is wrong with a text
+    return address.address.version == one.prefix.version and address.address in one.prefix.network
+
+
+def _contains_cidr(_: Budget, one: Cidr, other: Value) -> Value:
+    inner = _prefix(other) if isinstance(other, str) else other
+    if not isinstance(inner, Cidr):
+        return inner if isinstance(inner, Fault) else Fault("no such overload")
+    if inner.prefix.version != one.prefix.version:
+        return False
+    return inner.prefix.network.network_address in one.prefix.network and (
+        one.prefix.network.prefixlen <= inner.prefix.network.prefixlen
+    )
+
+
+def _masked(_: Budget, one: Cidr) -> Value:
+    return Cidr(ip_interface(str(one.prefix.network)))
+
+
+FUNCTIONS = (
+    single("ip", "string_to_ip", (STRING,), IP, _ip, is_member=False),
+    single("family", "ip_family", (IP,), INT, lambda _, one: one.address.version),
+    single("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical, is_member=False),
+    single("isUnspecified", "ip_is_unspecified", (IP,), BOOL, _of_address(lambda one: one.address.is_unspecified)),
+    single("isLoopback", "ip_is_loopback", (IP,), BOOL, _of_address(lambda one: one.address.is_loopback)),
+    single("isLinkLocalMulticast", "ip_is_link_local_multicast", (IP,), BOOL, _of_address(_is_link_local_multicast)),
+    single(
+        "isLinkLocalUnicast",
+        "ip_is_link_local_unicast",
+        (IP,),
+        BOOL,
+        _of_address(lambda one: one.address.is_link_local),
+    ),
+    single("isGlobalUnicast", "ip_is_global_unicast", (IP,), BOOL, _of_address(_is_global)),
+    single("isIP", "is_ip", (STRING,), BOOL, _is_ip, is_member=False),
+    single("string", "ip_to_string", (IP,), STRING, lambda _, one: str(one.address), is_member=False),
+    single("cidr", "string_to_cidr", (STRING,), CIDR, _cidr, is_member=False),
+    Function(
+        name="containsIP",
+        overloads=(
+            overload("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip),
+            overload("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
+        ),
+    ),
+    Function(
+        name="containsCIDR",
+        overloads=(
+            overload("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr),
+            overload("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
+        ),
+    ),
+    single("ip", "cidr_ip", (CIDR,), IP, lambda _, one: Ip(one.prefix.ip)),
+    single("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda _, one: one.prefix.network.prefixlen),
+    single("masked", "cidr_masked", (CIDR,), CIDR, _masked),
+    single("isCIDR", "is_cidr", (STRING,), BOOL, _is_cidr, is_member=False),
+    single("string", "cidr_to_string", (CIDR,), STRING, lambda _, one: str(one.prefix), is_member=False),
+)
