@@ -206,7 +206,7 @@ def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> Non
         (answer('{"token": "secret é"}'), "a token cannot have spaces, line ends"),
         (
             answer('{"token": "secret"}', version="v1beta1"),
-            'expected ExecCredential of "client.authentication.k8s.io/v1"',
+            'prints no ExecCredential of "client.authentication.k8s.io/v1"',
         ),
         (None, "is not installed (brew it)"),
     ],
@@ -330,6 +330,12 @@ def test_a_list_that_always_expires_is_given_up(api: FakeApiServer, url: str, tm
 def test_a_busy_server_is_asked_again_when_it_says(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/nodes", failure(429, "too many requests", Retry_After="0"), failure(503, "wait", Retry_After="0"))
     assert why(tmp_path, url).code == 0
+
+
+def test_a_connection_that_breaks_after_many_tries(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    busy = [failure(429, "too many requests", Retry_After="0")] * 9
+    api.fail("/nodes", *busy, Reply(body=b"{", length=5))
+    assert "/api/v1/nodes: the connection broke: " in error(why(tmp_path, url))
 
 
 def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, url: str, tmp_path: Path) -> None:

@@ -158,8 +158,7 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
         # not a word of what it prints is told: it may be a secret
         raise InputError(f"{name} prints no ExecCredential", place=place) from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
-        message = f'{name} prints "{answer.kind}" of "{answer.api_version}", expected ExecCredential of '
-        raise InputError(f'{message}"{plugin.api_version}"', place=place)
+        raise InputError(f'{name} prints no ExecCredential of "{plugin.api_version}"', place=place)
     status = answer.status
     if status is None:
         raise InputError(f"{name} gives no status", place=place)
