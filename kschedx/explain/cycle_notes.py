@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.device_notes import device_notes
 from kschedx.explain.missing import missing_notes
 from kschedx.explain.notes import Note
@@ -106,7 +107,9 @@ def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
         gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
         held = (status.plugin for status in cycle.pre_enqueue if not (status.is_success or status.is_skip))
         yield Gated(gates=gates or (next(held, ""),))
-    if cycle.nominated is not None:
+    if (bound := bound_by_hand(cycle)) is not None:
+        yield bound
+    elif cycle.nominated is not None:
         yield NominatedNodeFirst(node=cycle.pod.status.nominated_node_name)
     elif cycle.nodes is not None and feasible is not None and len(feasible):
         wanted = nodes_to_find(cycle.profile.percentage_of_nodes_to_score, len(cycle.nodes))

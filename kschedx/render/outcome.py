@@ -6,6 +6,7 @@ from typing import assert_never
 
 from rich.text import Text
 
+from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome
@@ -16,6 +17,7 @@ from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.scores import decision
 from kschedx.render.unheard import could_prefer, could_reject, how_to_complete, not_in_the_dump
 from kschedx.render.units import count, listed
+from kschedx.render.words.notes.cycle import by_hand
 
 SHOWN = 4
 
@@ -37,6 +39,8 @@ def headline_block(
         mark, style = "‖ ", OPEN
     if cycle.outcome is Outcome.UNDECIDED:
         mark, style = "? ", OPEN
+    if (bound := bound_by_hand(cycle)) is not None and bound.exists and not bound.refusals:
+        mark, style = "✓ ", GOOD
     lines = paragraph(sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
@@ -52,7 +56,8 @@ def headline_block(
 def message_block(diagnosis: Diagnosis, width: int) -> list[Text]:
     """The event's text as kube-scheduler writes it, whole, so that a search finds it; none for a pod that does not come
     to the queue, about which it writes nothing."""
-    message = "" if diagnosis.cycle.outcome is Outcome.GATED else diagnosis.cycle.message
+    cycle = diagnosis.cycle
+    message = "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
     return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
 
 
@@ -66,6 +71,8 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | N
         return f"{told}; without that {_then(diagnosis, ranking)}" if is_open else told
     if holding is not None and holding.scheduler is not None:
         key = f"in kube-scheduler's view, which nobody asks for ({holding.scheduler.title} decides), {key}"
+    if (bound := bound_by_hand(cycle)) is not None:
+        return f"{key}: {by_hand(bound)}"
     match cycle.outcome:
         case Outcome.SCHEDULED:
             return f"{key} {_goes(cycle, ranking)}"

@@ -38,7 +38,7 @@ MOST_NOTES = 3
 MOST_LABELS = 4
 """Lines."""
 
-SAID = frozenset({"gated", "nominated-node-first", "single-feasible-node", "tie", ROUTINE})
+SAID = frozenset({"bound-by-hand", "gated", "nominated-node-first", "single-feasible-node", "tie", ROUTINE})
 """Notes whose text the outcome's line holds already, or that tell nobody anything new."""
 
 Block = Callable[[Level], list[Text]]

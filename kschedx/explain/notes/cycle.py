@@ -34,6 +34,16 @@ class Gated(NoteFacts, frozen=True, kw_only=True):
     """Without gates of its own, the plugin that holds the pod."""
 
 
+class BoundByHand(NoteFacts, frozen=True, kw_only=True):
+    """spec.nodeName names the node."""
+
+    id: ClassVar[str] = "bound-by-hand"
+    node: str
+    exists: bool
+    refusals: tuple[str, ...] = ()
+    """Reasons for which the node's kubelet would refuse the pod."""
+
+
 class NominatedNodeFirst(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "nominated-node-first"
     node: str
@@ -84,6 +94,7 @@ CycleNote: TypeAlias = (
     UnknownPlugins
     | NotMeasured
     | Gated
+    | BoundByHand
     | NominatedNodeFirst
     | Sampling
     | SingleFeasibleNode

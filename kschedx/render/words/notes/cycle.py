@@ -7,6 +7,7 @@ from typing import assert_never
 
 from kschedx.explain.notes.cycle import (
     AutoscalerUnreadable,
+    BoundByHand,
     CycleNote,
     Gated,
     KarpenterUnreadable,
@@ -31,6 +32,8 @@ def text(note: CycleNote) -> str:
             )
         case Gated(gates=gates):
             return f"gated by {', '.join(gates)}: the rest is evaluated as if the gates were lifted"
+        case BoundByHand():
+            return by_hand(note)
         case NominatedNodeFirst(node=node):
             return f"nominated node {node} is tried first and fits: no other node counts"
         case Sampling():
@@ -75,3 +78,13 @@ def _unknown_plugins(note: UnknownPlugins) -> str:
 def _placed(plugins: Iterable[Unheard]) -> str:
     """`LicenseSeats (filter), CarbonAware (score)`."""
     return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)
+
+
+def by_hand(note: BoundByHand) -> str:
+    """`spec.nodeName binds it to n1: kube-scheduler never sees it, and the kubelet would refuse it (OutOfcpu)`."""
+    bound = f"spec.nodeName binds it to {note.node}: kube-scheduler never sees it"
+    if not note.exists:
+        return f"{bound}, and there is no such node"
+    if note.refusals:
+        return f"{bound}, and the kubelet there would refuse it ({', '.join(note.refusals)})"
+    return f"{bound}, and of resources, ports, node affinity and NoExecute taints nothing makes the kubelet refuse it"

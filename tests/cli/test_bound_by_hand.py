@@ -1,0 +1,50 @@
+"""A manifest with spec.nodeName: kube-scheduler never sees it, and what is sure of the kubelet's answer is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node
+from tests.command import kschedx
+
+NO_EXECUTE = "dedicated=db:NoExecute"
+NO_SCHEDULE = "dedicated=db:NoSchedule"
+SAID = "default/x: spec.nodeName binds it to a: kube-scheduler never sees it, and "
+
+
+def asking(cpu: str, **spec: object) -> Manifest:
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x"},
+        "spec": {"nodeName": "a", "containers": [container], **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod", "taints", "expected"),
+    [
+        (asking("9"), [], "the kubelet there would refuse it (OutOfcpu)"),
+        (asking("9", nodeSelector={"disk": "ssd"}), [], "the kubelet there would refuse it (OutOfcpu, NodeAffinity)"),
+        (asking("1"), [NO_EXECUTE], "the kubelet there would refuse it (TaintToleration)"),
+        (
+            asking("1"),
+            [NO_SCHEDULE],
+            "of resources, ports, node affinity and NoExecute taints nothing makes the kubelet refuse it",
+        ),
+        (asking("1", nodeName="b"), [], ""),
+    ],
+)
+def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], expected: str) -> None:
+    machine = node("a", allocatable={"cpu": "4", "pods": "9"}, taints=taints)
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
+    (tmp_path / "pod.json").write_text(json.dumps(pod))
+    ran = kschedx("why", "pod.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+    headline, *below = ran.out.splitlines()
+    absent = "default/x: spec.nodeName binds it to b: kube-scheduler never sees it, and there is no such node"
+    assert headline[2:] == (SAID + expected if expected else absent)
+    assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"
