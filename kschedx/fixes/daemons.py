@@ -31,16 +31,19 @@ class DaemonPod(Struct, frozen=True, kw_only=True):
     amounts: Mapping[str, int]
 
 
-def daemon_pods(snapshot: Snapshot, options: RequestOptions) -> tuple[DaemonPod, ...]:
-    """One of each DaemonSet: as it runs, or else as its template has it."""
+def daemon_pods(snapshot: Snapshot, pod: Pod, options: RequestOptions) -> tuple[DaemonPod, ...]:
+    """One of each DaemonSet but that of `pod`: as it runs, or else as its template has it."""
     found = dict(_running(snapshot))
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "DaemonSet" and (namespace, name) not in found:
-            pod = _of_template(raw)
-            if pod is not None:
-                found[namespace, name] = pod
+            made = _of_template(raw)
+            if made is not None:
+                found[namespace, name] = made
+    own = _daemon_set(pod.metadata.owner_references)
+    if own is not None:
+        found.pop((pod.metadata.namespace, own.name), None)
     return tuple(
-        DaemonPod(spec=pod.spec, amounts=pod_request(pod.spec, pod.status, options).amounts) for pod in found.values()
+        DaemonPod(spec=one.spec, amounts=pod_request(one.spec, one.status, options).amounts) for one in found.values()
     )
 
 

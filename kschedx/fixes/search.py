@@ -104,7 +104,7 @@ class _Search:
         self._scheduler = scheduler
         self._cycle = cycle
         self._left = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
-        self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options)
+        self._daemons = daemon_pods(scheduler.snapshot, cycle.pod, scheduler.nodes.options)
         self._seen: set[str] = set()
         """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
 
