@@ -72,6 +72,8 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[Condition, ...] = ()
     admission_checks: tuple[AdmissionCheckState, ...] = ()
     resource_requests: tuple[PodSetRequest, ...] = ()
+    cluster_name: str | None = None
+    """The cluster that MultiKueue sent it to."""
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -167,6 +169,10 @@ class CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class Cohort(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: CohortSpec = CohortSpec()
+
+    @property
+    def parent(self) -> str:
+        return self.spec.parent_name or self.spec.parent
 
 
 class ResourceFlavorSpec(Struct, frozen=True, kw_only=True, rename="camel"):

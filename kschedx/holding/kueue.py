@@ -5,15 +5,16 @@ Upstream: pkg/controller/jobs/pod and pkg/queue of kubernetes-sigs/kueue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
 from kschedx.api import kueue as api
-from kschedx.api.kueue import ClusterQueue, LocalQueue, ResourceFlavor, Workload
+from kschedx.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import Pod
-from kschedx.holding.model import FlavorFit, Kueue, Quota, Said, State
+from kschedx.holding.cohorts import Cohorts
+from kschedx.holding.model import FlavorFit, Kueue, Said, State
 from kschedx.holding.quota import flavors_of, quotas
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -36,6 +37,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, options: RequestOptions, attempt
     admission = workload.status.admission
     named = admission.cluster_queue if admission else local.spec.cluster_queue if local else ""
     cluster_queue = next((one for one in snapshot.of(ClusterQueue) if one.metadata.name == named), None)
+    cohorts = Cohorts(snapshot.of(ClusterQueue), snapshot.of(Cohort))
     state = _state(workload, local, cluster_queue)
     found = Kueue(
         state=state,
@@ -43,6 +45,9 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, options: RequestOptions, attempt
         workload=workload.key,
         cluster_queue=named,
         cohort=cluster_queue.cohort if cluster_queue else "",
+        cohorts=cohorts.above(cluster_queue) if cluster_queue else (),
+        in_a_circle=cluster_queue is not None and cohorts.is_circle(cluster_queue),
+        cluster=workload.status.cluster_name or "",
         priority=workload.priority,
         said=tuple(_said(workload, local, cluster_queue, state)),
         checks=tuple(
@@ -61,7 +66,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, options: RequestOptions, attempt
             position=None if position is None else position + 1,
             waiting=len(order),
             ahead=tuple(order[:position]) if position is not None else (),
-            quotas=_quotas(snapshot, workload, cluster_queue, options),
+            quotas=tuple(quotas(workload, cluster_queue, cohorts, snapshot.of(Workload), options)),
         )
     if state in (State.FINISHED, State.NO_QUEUE):
         return found
@@ -145,13 +150,6 @@ def _queued(snapshot: Snapshot, cluster_queue: str) -> list[Workload]:
     return sorted(waiting, key=lambda one: (-one.priority, one.metadata.creation_timestamp or "", one.key))
 
 
-def _quotas(snapshot: Snapshot, workload: Workload, queue: ClusterQueue, options: RequestOptions) -> tuple[Quota, ...]:
-    members: Sequence[ClusterQueue] = ()
-    if queue.cohort:
-        members = [one for one in snapshot.of(ClusterQueue) if one.cohort == queue.cohort]
-    return tuple(quotas(workload, queue, members, snapshot.of(Workload), options))
-
-
 # --- the pod as if it were admitted
 
 
@@ -170,7 +168,14 @@ def _fits(
             node.name for node in snapshot.cluster.nodes if labels.items() <= node.metadata.labels.items()
         )
         feasible, reasons = attempt(as_if_admitted(pod, flavor), nodes)
-        yield FlavorFit(flavor=name, exists=True, nodes=len(nodes), feasible=feasible, reasons=reasons)
+        yield FlavorFit(
+            flavor=name,
+            exists=True,
+            nodes=len(nodes),
+            feasible=feasible,
+            reasons=reasons,
+            topology=flavor.spec.topology_name or "",
+        )
 
 
 def _flavors(pod: Pod, workload: Workload, queue: ClusterQueue | None) -> Iterator[str]:

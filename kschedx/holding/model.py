@@ -42,6 +42,14 @@ class User(Struct, frozen=True, kw_only=True):
     amount: int
 
 
+class Pool(Struct, frozen=True, kw_only=True):
+    """A cohort, and what queues and cohorts below it have given to it and taken from it."""
+
+    cohort: str
+    quota: int
+    used: int
+
+
 class Quota(Struct, frozen=True, kw_only=True):
     """A resource of a flavor in a ClusterQueue; amounts are milli-cpu, and units of everything else."""
 
@@ -53,8 +61,14 @@ class Quota(Struct, frozen=True, kw_only=True):
     used: int
     borrowing_limit: int | None
     cohort_nominal: int | None
-    """Of all queues of the cohort; None without one, or where others than this one are not known."""
+    """What the queue's cohort pools: that of its queues and of cohorts below it, but for what they do not lend, and its
+    own; None without a cohort."""
     cohort_used: int | None
+    available: int
+    """What Kueue would give now, lent and borrowed as it stands; negative where more is used than there is."""
+    lending_limit: int | None = None
+    pools: tuple[Pool, ...] = ()
+    """The cohorts above the queue, the nearest first."""
     users: tuple[User, ...] = ()
     """Who holds it in this queue, the largest first."""
 
@@ -68,16 +82,18 @@ class Quota(Struct, frozen=True, kw_only=True):
 
     @property
     def to_borrow(self) -> int:
-        """What the cohort has left beyond this queue's own."""
-        if self.cohort_nominal is None or self.cohort_used is None:
-            return 0
-        left = max(self.cohort_nominal - self.cohort_used - self.free, 0)
-        return left if self.borrowing_limit is None else min(left, max(self.borrowing_limit - self.borrowed, 0))
+        """What the cohorts have left beyond this queue's own."""
+        return max(self.available - self.free, 0)
+
+    @property
+    def lent(self) -> int:
+        """What is this queue's own, unused, and in use by others of the cohort."""
+        return max(self.free - max(self.available, 0), 0)
 
     @property
     def short(self) -> int:
         """How much is missing; 0 where the quota suffices."""
-        return max(self.asked - self.free - self.to_borrow, 0)
+        return max(self.asked - self.available, 0)
 
 
 class FlavorFit(Struct, frozen=True, kw_only=True):
@@ -91,6 +107,8 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
     """Those on which the pod would pass every filter."""
     reasons: tuple[str, ...] = ()
     """Why it would pass on none: `2 Insufficient cpu`, as kube-scheduler counts."""
+    topology: str = ""
+    """Kueue picks among the nodes itself, by this Topology."""
 
 
 class Kueue(Struct, frozen=True, kw_only=True):
@@ -103,6 +121,12 @@ class Kueue(Struct, frozen=True, kw_only=True):
     """`namespace/name`."""
     cluster_queue: str = ""
     cohort: str = ""
+    cohorts: tuple[str, ...] = ()
+    """That one and those above it."""
+    in_a_circle: bool = False
+    """A cohort is above itself: Kueue admits nothing to its queues."""
+    cluster: str = ""
+    """Where MultiKueue sent it."""
     priority: int = 0
     said: tuple[Said, ...] = ()
     """The conditions that tell, of the Workload, then of its queues."""

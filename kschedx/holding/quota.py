@@ -1,26 +1,22 @@
 """The quota that a Workload asks for, flavor by flavor, and who holds it.
 
-Amounts are those of `api.resources`: thousandths of cpu, whole units of everything else. Of a cohort all queues are
-added up; limits on lending, and cohorts above cohorts, are Kueue's own to weigh.
+Amounts are those of `api.resources`: thousandths of cpu, whole units of everything else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from kschedx.api.defaulting import default_pod_spec
 from kschedx.api.kueue import ClusterQueue, FlavorQuotas, PodSetAssignment, ResourceQuota, Workload
-from kschedx.api.quantity import milli_value, value
 from kschedx.api.resources import RequestOptions, pod_request
 from kschedx.api.types import PodSpec, PodStatus
+from kschedx.holding.amounts import amount
+from kschedx.holding.cohorts import Cohorts
 from kschedx.holding.model import Quota, User
 
 PODS = "pods"
-
-
-def amount(resource: str, written: str | int | float) -> int:
-    return milli_value(written) if resource == "cpu" else value(written)
 
 
 def asked(workload: Workload, options: RequestOptions) -> Mapping[str, int]:
@@ -44,10 +40,9 @@ def _requests(spec: PodSpec, options: RequestOptions) -> Mapping[str, int]:
 
 
 def quotas(
-    workload: Workload, queue: ClusterQueue, members: Sequence[ClusterQueue], workloads: Iterable[Workload],
-    options: RequestOptions,
-) -> Iterator[Quota]:  # fmt: skip
-    """For each resource of the Workload and each flavor that has it; `members` are the queues of the cohort."""
+    workload: Workload, queue: ClusterQueue, cohorts: Cohorts, workloads: Iterable[Workload], options: RequestOptions
+) -> Iterator[Quota]:
+    """For each resource of the Workload and each flavor that has it."""
     wanted = asked(workload, options)
     holding = [one for one in workloads if one.reserves and one.key != workload.key]
     used: Counter[tuple[str, str, str]] = Counter()
@@ -65,17 +60,19 @@ def quotas(
         if not number:
             continue
         key = (name, flavor, quota.name)
-        in_cohort = [(one, found) for one in members if (found := _quota(one, flavor, quota.name)) is not None]
-        limit = quota.borrowing_limit
+        available, pools = cohorts.available(queue, flavor, quota.name, used)
         yield Quota(
             resource=quota.name,
             flavor=flavor,
             asked=number,
             nominal=amount(quota.name, quota.nominal_quota),
             used=used[key],
-            borrowing_limit=None if limit is None else amount(quota.name, limit),
-            cohort_nominal=sum(amount(quota.name, found.nominal_quota) for _, found in in_cohort) if members else None,
-            cohort_used=sum(used[one.metadata.name, flavor, quota.name] for one in members) if members else None,
+            borrowing_limit=_limit(quota.name, quota.borrowing_limit),
+            lending_limit=_limit(quota.name, quota.lending_limit),
+            cohort_nominal=pools[0].quota if pools else None,
+            cohort_used=pools[0].used if pools else None,
+            available=available,
+            pools=pools,
             users=tuple(sorted(users.get(key, ()), key=lambda user: (-user.amount, user.workload))),
         )
 
@@ -102,5 +99,5 @@ def flavors_of(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
         yield from group.flavors
 
 
-def _quota(queue: ClusterQueue, flavor: str, resource: str) -> ResourceQuota | None:
-    return next((quota for name, quota in _flavors(queue) if (name, quota.name) == (flavor, resource)), None)
+def _limit(resource: str, written: str | int | float | None) -> int | None:
+    return None if written is None else amount(resource, written)

@@ -94,9 +94,13 @@ def _even_then(kueue: Kueue) -> str:
 def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     parts = [f"Workload {kueue.workload} {_STANDS[kueue.state]}"] if kueue.workload else []
     parts += [f"ClusterQueue {kueue.cluster_queue}"] if kueue.cluster_queue else []
-    parts += [f"cohort {kueue.cohort}"] if kueue.cohort else []
+    parts += [f"cohort {' below '.join(kueue.cohorts)}"] if kueue.cohorts else []
     if parts:
         yield Fact(label="kueue", items=(*parts, f"priority {kueue.priority:,}"))
+    if kueue.in_a_circle:
+        yield Fact(label="cohorts", items=("they are above each other in a circle: Kueue admits nothing below them",))
+    if kueue.cluster:
+        yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
     for said in (*kueue.said, *kueue.checks):
         yield Fact(label="says", items=(_said(said),))
     flavors = [quota.flavor for quota in kueue.quotas]
@@ -148,7 +152,9 @@ def _quota(quota: Quota) -> str:
     )
     if quota.borrowed:
         told += f", {shown(quota.borrowed)} borrowed beyond that"
-    if quota.cohort_nominal is not None:
+    if quota.lent:
+        told += f", {shown(quota.lent)} of it lent to others of the cohort"
+    elif quota.pools:
         told += f"; to borrow in the cohort {shown(quota.to_borrow)}"
         if quota.borrowing_limit is not None:
             told += f" (limit {shown(quota.borrowing_limit)})"
@@ -158,7 +164,8 @@ def _quota(quota: Quota) -> str:
 def _fit(fit: FlavorFit) -> str:
     if not fit.exists:
         return f"with flavor {fit.flavor}, which does not exist"
-    of = f"with flavor {fit.flavor} ({count(fit.nodes, 'node')})"
+    by = f", of which Kueue picks by topology {fit.topology}" if fit.topology else ""
+    of = f"with flavor {fit.flavor} ({count(fit.nodes, 'node')}{by})"
     if fit.feasible:
         return f"{of}: fits {listed(list(fit.feasible), SHOWN)}"
     return f"{of}: fits none, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits none"

@@ -81,6 +81,9 @@ _QUOTA = _object(
         "borrowingLimit": INTEGER,
         "cohortNominal": INTEGER,
         "cohortUsed": INTEGER,
+        "available": INTEGER,
+        "lendingLimit": INTEGER,
+        "pools": array(_object({"cohort": STRING, "quota": INTEGER, "used": INTEGER})),
         "users": array(_object({"workload": STRING, "priority": INTEGER, "amount": INTEGER})),
     },
 )
@@ -91,13 +94,19 @@ _KUEUE = _object(
         "workload": STRING,
         "clusterQueue": STRING,
         "cohort": STRING,
+        "cohorts": STRINGS,
+        "inACircle": _BOOLEAN,
+        "cluster": STRING,
         "said": _SAID,
         "checks": _SAID,
         "quotas": array(_QUOTA),
         "position": INTEGER,
         "ahead": STRINGS,
         "fits": array(
-            _object({"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER}, {"feasible": STRINGS, "reasons": STRINGS})
+            _object(
+                {"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER},
+                {"feasible": STRINGS, "reasons": STRINGS, "topology": STRING},
+            )
         ),
     },
 )

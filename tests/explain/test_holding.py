@@ -139,12 +139,67 @@ def test_the_quota_and_who_uses_it() -> None:
     (quota,) = found["kueue"]["quotas"]
     assert quota == {
         "resource": "cpu", "flavor": "f", "asked": 6000, "nominal": 8000, "used": 7000, "borrowingLimit": 4000,
-        "cohortNominal": 12000, "cohortUsed": 9000,
+        "cohortNominal": 12000, "cohortUsed": 9000, "available": 3000,
+        "pools": [{"cohort": "all", "quota": 12000, "used": 9000}],
         "users": [
             {"workload": "ml/b", "priority": 0, "amount": 4000},
             {"workload": "ml/a", "priority": 7, "amount": 3000},
         ],
     }  # fmt: skip
+
+
+def cohort(name: str, parent: str = "", nominal: str = "", **limits: str) -> Json:
+    quota = {"name": "cpu", "nominalQuota": nominal, **limits}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [quota]}]}
+    spec: Json = ({"parentName": parent} if parent else {}) | ({"resourceGroups": [group]} if nominal else {})
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
+
+
+OTHER = cluster_queue("other", "4", cohort="all")
+ORG = cohort("org", nominal="10")
+
+
+@pytest.mark.parametrize(
+    ("objects", "used", "available", "cohorts"),
+    [
+        # alone
+        ((cluster_queue(),), {}, 8, []),
+        ((cluster_queue(),), {"cq": 9}, -1, []),
+        # its own is lent as long as others use it
+        ((cluster_queue(cohort="all"), OTHER), {"other": 12}, 0, ["all"]),
+        ((cluster_queue(cohort="all", lendingLimit="3"), OTHER), {"other": 7}, 5, ["all"]),
+        ((cluster_queue(cohort="all"), cluster_queue("other", "4", cohort="all", lendingLimit="1")), {}, 9, ["all"]),
+        ((cluster_queue(cohort="all", borrowingLimit="1"), OTHER), {"cq": 2}, 7, ["all"]),
+        # cohorts above cohorts, which have quota of their own and limits too
+        ((cluster_queue(cohort="team"), cohort("team", "org"), ORG), {"cq": 2}, 16, ["team", "org"]),
+        (
+            (cluster_queue(cohort="team"), cohort("team", "org", "1", borrowingLimit="2"), ORG),
+            {"cq": 2},
+            9,
+            ["team", "org"],
+        ),
+        (
+            (
+                cluster_queue(cohort="team"), cohort("team", "org"), cohort("next", "org", "6", lendingLimit="2"),
+                cluster_queue("other", "4", cohort="next"), cohort("org"),
+            ),
+            {"cq": 3, "other": 9},
+            6,
+            ["team", "org"],
+        ),
+        ((cluster_queue(cohort="a"), cohort("a", "b"), cohort("b", "a")), {}, None, ["a", "b"]),
+    ],
+)  # fmt: skip
+def test_cohorts_pool_what_they_have(
+    objects: tuple[Json, ...], used: dict[str, int], available: int | None, cohorts: list[str]
+) -> None:
+    holders = [workload(f"on-{queue}", queue, **reserved(str(cpu), queue=queue)) for queue, cpu in used.items()]
+    found = told(node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p"), *objects, *holders)["kueue"]
+    assert found.get("cohorts", []) == cohorts
+    assert found.get("inACircle", False) == (available is None)
+    if available is not None:
+        (quota,) = found["quotas"]
+        assert quota["available"] == available * 1000
 
 
 def test_the_place_in_the_queue_is_by_priority_and_age() -> None:
