@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from kschedx.api import autoscaler_command, cluster_api, devices, optional_admission, scheduler_plugins, storage, types
-from kschedx.api.annotations import NODE_POOL_ID, SCALE_DOWN_DISABLED
+from kschedx.api.annotations import GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -34,6 +34,7 @@ ANNOTATIONS = frozenset({
     storage.SELECTED_NODE,
     storage.MIGRATED_PLUGINS,
     *storage.DEFAULT_CLASS,
+    *GROUP_NAMES,
     *cluster_api.ANNOTATIONS,
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,

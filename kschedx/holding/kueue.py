@@ -125,7 +125,7 @@ _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsR
 def _said(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, state: State) -> Iterator[Said]:
     for kind in _TELLING:
         one = workload.condition(kind)
-        if one is None or not one.message:
+        if one is None or not (one.message or one.reason):
             continue
         is_old = kind == "QuotaReserved" and one.status == "True" and state is State.ADMITTED
         is_well = kind in ("Requeued", "PodsReady") and one.status == "True"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, inspect
 
 from kschedx.api import cluster_api as capi
-from kschedx.api import devices, optional_admission, scheduler_plugins, selectors, storage, types
-from kschedx.api.annotations import NODE_POOL_ID, SCALE_DOWN_DISABLED
+from kschedx.api import devices, kueue, optional_admission, scheduler_plugins, selectors, storage, types
+from kschedx.api.annotations import GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
@@ -126,6 +126,15 @@ NAMES: Mapping[type[Struct], Change] = {
 }
 """The records whose `name` has to be shorter than others."""
 
+OF_RECORD: Mapping[tuple[type[Struct], str], Change] = {
+    # what others say in sentences of their own cannot be taken apart: none of it is kept
+    (kueue.Condition, "message"): lambda _value, _names: None,
+    (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
+    (kueue.ResourceQuota, "name"): changes.text(changes.resource),
+    (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
+}
+"""The fields that mean something else in one record than in others."""
+
 WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Change]], Change]] = {
     types.Taint: changes.requirement,
     types.Toleration: changes.requirement,
@@ -145,6 +154,7 @@ def _of_record(kind: type[Struct]) -> dict[str, Change]:
     found: dict[str, Change] = {}
     for field in info.fields:
         special = NAMES.get(kind) if field.name == "name" else BY_FIELD.get(field.name)
+        special = OF_RECORD.get((kind, field.name), special)
         found[field.encode_name] = special or _of_type(field.type)
     return found
 
@@ -206,6 +216,7 @@ ANNOTATIONS: Mapping[str, Change] = {
     capi.LABELS: changes.text(changes.label_pairs),
     capi.TAINTS: changes.text(changes.taint_list),
     NODE_POOL_ID: changes.name(),
+    **dict.fromkeys(GROUP_NAMES, changes.name()),
     SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
@@ -215,12 +226,16 @@ ANNOTATIONS: Mapping[str, Change] = {
 # --- kinds
 
 
+_CLUSTER_API = frozenset(key for key, kind in KINDS.items() if kind.addon == "Cluster API")
+"""Their templates are a provider's own."""
+
+
 def _records() -> dict[str, Record]:
     head = {"metadata": _of_type(inspect.type_info(types.ObjectMeta))}
     records = {events.KIND: Record(head).both(_of_record(events.EventItem))}
     for key, kind in KINDS.items():
-        if kind.addon:
-            continue  # what others say in words cannot be taken apart, so that none of it is kept
+        if kind.key in _CLUSTER_API:
+            continue
         found = Record(head)
         for record in filter(None, (kind.record, kind.kept)):
             found = found.both(_of_record(record))

@@ -33,6 +33,18 @@ _GATES = """
 kueue.x-k8s.io scheduling.volcano.sh karpenter.sh jobset.x-k8s.io
 """
 
+_OTHER_SCHEDULERS = """
+QuotaReserved Admitted Finished Evicted Requeued PodsReady Preempted DeactivationTarget Active Pending Inadmissible
+AdmissionCheck Ready Retry Rejected StrictFIFO BestEffortFIFO Hold HoldAndDrain None Preemption PodsReadyTimeout
+ClusterQueueStopped LocalQueueStopped InactiveWorkload Waiting Started
+Inqueue Running Unknown Completed Scheduled Unschedulable NotEnoughResources NotEnoughTasks Open Closed Closing
+Initialized
+kueue.x-k8s.io/queue-name kueue.x-k8s.io/pod-group-name kueue.x-k8s.io/podset kueue.x-k8s.io/managed
+kueue.x-k8s.io/admission kueue.x-k8s.io/topology scheduling.k8s.io/group-name
+kai.scheduler/queue pod-group-name
+"""
+"""States, and keys of labels and annotations."""
+
 _TAINTS = """
 node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable
 node.kubernetes.io/memory-pressure node.kubernetes.io/disk-pressure node.kubernetes.io/pid-pressure
@@ -152,7 +164,20 @@ in backoff after failed scale-up not ready for scale-up exceeded quota cluster-w
 VOCABULARY: frozenset[str] = frozenset(
     WORD.findall(
         " ".join(
-            (_LABELS, _GATES, _TAINTS, _NAMES, _RESOURCES, _STORAGE, _VALUES, _DEVICES, _KINDS, _MESSAGES, _AUTOSCALER)
+            (
+                _LABELS,
+                _GATES,
+                _OTHER_SCHEDULERS,
+                _TAINTS,
+                _NAMES,
+                _RESOURCES,
+                _STORAGE,
+                _VALUES,
+                _DEVICES,
+                _KINDS,
+                _MESSAGES,
+                _AUTOSCALER,
+            )
         )
     )
 ) | frozenset("0123456789")
