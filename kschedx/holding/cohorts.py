@@ -68,11 +68,11 @@ class Cohorts:
             name = found.parent if found is not None else ""
         return tuple(path)
 
-    def is_circle(self, queue: ClusterQueue) -> bool:
-        """A cohort is above itself: Kueue admits nothing there."""
+    def circle(self, queue: ClusterQueue) -> tuple[str, ...]:
+        """Those cohorts, where one is above itself: Kueue admits nothing there."""
         path = self.above(queue)
         last = self._objects.get(path[-1]) if path else None
-        return last is not None and bool(last.parent)
+        return path if last is not None and last.parent else ()
 
     def available(self, queue: ClusterQueue, flavor: str, resource: str, used: Used) -> tuple[int, tuple[Pool, ...]]:
         """What Kueue would give the queue now, and how the cohorts above it stand, the nearest first.

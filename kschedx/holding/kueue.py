@@ -46,7 +46,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, options: RequestOptions, attempt
         cluster_queue=named,
         cohort=cluster_queue.cohort if cluster_queue else "",
         cohorts=cohorts.above(cluster_queue) if cluster_queue else (),
-        in_a_circle=cluster_queue is not None and cohorts.is_circle(cluster_queue),
+        circle=cohorts.circle(cluster_queue) if cluster_queue else (),
         cluster=workload.status.cluster_name or "",
         priority=workload.priority,
         said=tuple(_said(workload, local, cluster_queue, state)),

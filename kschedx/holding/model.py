@@ -123,8 +123,8 @@ class Kueue(Struct, frozen=True, kw_only=True):
     cohort: str = ""
     cohorts: tuple[str, ...] = ()
     """That one and those above it."""
-    in_a_circle: bool = False
-    """A cohort is above itself: Kueue admits nothing to its queues."""
+    circle: tuple[str, ...] = ()
+    """The cohorts, where one is above itself: Kueue admits nothing to their queues."""
     cluster: str = ""
     """Where MultiKueue sent it."""
     priority: int = 0
@@ -162,6 +162,14 @@ class Gate(Struct, frozen=True, kw_only=True):
     """What of that owner's says how it stands."""
 
 
+class QueueShare(Struct, frozen=True, kw_only=True):
+    """A resource of another scheduler's queue; milli-cpu, and units of everything else."""
+
+    resource: str
+    allocated: int
+    capability: int
+
+
 class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
 
@@ -175,6 +183,9 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     said: tuple[Said, ...] = ()
     queue: str = ""
     queue_state: str = ""
+    queue_shares: tuple[QueueShare, ...] = ()
+    application: str = ""
+    """What YuniKorn schedules together."""
     min_member: int | None = None
     members: int = 0
     """Pods of the group in the snapshot, and how many of them run."""

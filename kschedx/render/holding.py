@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.framework.cycle import Cycle
-from kschedx.holding.model import FlavorFit, Gate, Group, Holding, Kueue, OtherScheduler, Quota, Said, State
+from kschedx.holding.model import FlavorFit, Gate, Group, Holding, Kueue, OtherScheduler, QueueShare, Quota, Said, State
 from kschedx.render.layout import fact_lines
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
@@ -97,7 +97,7 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     parts += [f"cohort {' below '.join(kueue.cohorts)}"] if kueue.cohorts else []
     if parts:
         yield Fact(label="kueue", items=(*parts, f"priority {kueue.priority:,}"))
-    if kueue.in_a_circle:
+    if kueue.circle:
         yield Fact(label="cohorts", items=("they are above each other in a circle: Kueue admits nothing below them",))
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
@@ -190,8 +190,11 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         if scheduler.members:
             parts.append(f"{scheduler.running:,} of {count(scheduler.members, 'pod')} have a node{least}")
         yield Fact(label="group", items=tuple(parts))
+    if scheduler.application:
+        yield Fact(label="application", items=(scheduler.application,))
     if scheduler.queue:
-        yield Fact(label="queue", items=(f"{scheduler.queue} {scheduler.queue_state}".rstrip(),))
+        shares = (_share(share) for share in scheduler.queue_shares)
+        yield Fact(label="queue", items=(f"{scheduler.queue} {scheduler.queue_state}".rstrip(), *shares))
     for said in scheduler.said:
         yield Fact(label="says", items=(_said(said),))
     yield Fact(label="look at", items=(scheduler.look_at,))
@@ -199,6 +202,12 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(label="view", items=("what kube-scheduler would say: --profile default-scheduler",))
     else:
         yield Fact(label="view", items=("kube-scheduler's, which never sees this pod",))
+
+
+def _share(share: QueueShare) -> str:
+    unit = Unit.of(share.resource)
+    given, most = format_quantity(share.allocated, unit), format_quantity(share.capability, unit)
+    return f"{share.resource} {given} of {most} allocated"
 
 
 def _group(group: Group) -> Iterator[Fact]:

@@ -196,7 +196,7 @@ def test_cohorts_pool_what_they_have(
     holders = [workload(f"on-{queue}", queue, **reserved(str(cpu), queue=queue)) for queue, cpu in used.items()]
     found = told(node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p"), *objects, *holders)["kueue"]
     assert found.get("cohorts", []) == cohorts
-    assert found.get("inACircle", False) == (available is None)
+    assert found.get("circle", []) == (cohorts if available is None else [])
     if available is not None:
         (quota,) = found["quotas"]
         assert quota["available"] == available * 1000
@@ -244,6 +244,21 @@ def test_whose_a_gate_is() -> None:
 
 
 # --- other schedulers
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "queue", "application"),
+    [
+        ("yunikorn", {"applicationId": "spark-1", "queue": "root.ml"}, "root.ml", "spark-1"),
+        ("yunikorn", {"yunikorn.apache.org/app-id": "spark-2", "applicationId": "old"}, "", "spark-2"),
+        ("koord-scheduler", {"quota.scheduling.koordinator.sh/name": "team"}, "team", ""),
+        ("kai-scheduler", {"kai.scheduler/queue": "research"}, "research", ""),
+        ("volcano", {"queue": "mine"}, "", ""),
+    ],
+)
+def test_what_a_pods_labels_say_to_its_scheduler(name: str, labels: Json, queue: str, application: str) -> None:
+    found = told(node("n"), about=pod(gates=(), labels=labels, schedulerName=name))["scheduler"]
+    assert (found.get("queue", ""), found.get("application", "")) == (queue, application)
 
 
 def volcano_group(**status: Any) -> Json:
