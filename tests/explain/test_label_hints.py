@@ -1,0 +1,47 @@
+"""What was probably meant by a label that no node has."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx import Snapshot
+from kschedx.explain.label_hints import label_hint, label_hints
+from tests.builders import node
+
+CLUSTER = Snapshot.from_objects(
+    [node(f"n{number}", labels={"disktype": "ssd" if number < 2 else "nvme", "zone": "eu-1a"}) for number in range(5)]
+).cluster
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "nearest"),
+    [
+        ("disktype", "In", ("sdd",), ("ssd", 2)),
+        ("disktype", "=", ("tape",), ("", 0)),
+        ("disk-type", "In", ("ssd",), ("disktype", 5)),
+        ("rack", "Exists", (), ("", 0)),
+        # what some node satisfies, and what asks for absence or compares numbers, needs no hint
+        ("disktype", "In", ("sdd", "nvme"), None),
+        ("zone", "Exists", (), None),
+        ("disk-type", "DoesNotExist", (), None),
+        ("disktype", "NotIn", ("ssd",), None),
+        ("cores", "Gt", ("8",), None),
+        ("metadata.name", "In", ("n9",), None),
+    ],
+)
+def test_the_nearest_label_in_use(
+    key: str, operator: str, values: tuple[str, ...], nearest: tuple[str, int] | None
+) -> None:
+    found = label_hint(key, operator, values, CLUSTER)
+    assert (None if found is None else (found.nearest, found.nearest_count)) == nearest
+
+
+def test_a_key_in_use_tells_its_values_by_frequency() -> None:
+    found = label_hint("disktype", "In", ("tape",), CLUSTER)
+    assert found is not None
+    assert (found.values, found.in_use) == (("tape",), (("nvme", 3), ("ssd", 2)))
+
+
+def test_only_requirements_that_no_node_satisfies_have_one() -> None:
+    asked = [("zone", "In", ("eu-1a",)), ("zone", "In", ("eu-1b",))]
+    assert [one.values for one in label_hints(asked, CLUSTER)] == [("eu-1b",)]

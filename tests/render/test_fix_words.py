@@ -1,0 +1,144 @@
+"""Fixes in words, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kschedx.api.selectors import NodeSelectorRequirement
+from kschedx.api.types import Taint
+from kschedx.findings import RequirementMatch
+from kschedx.fixes import Certainty, Fix
+from kschedx.fixes import hopeless as h
+from kschedx.fixes import steps as s
+from kschedx.render.words.fixes import commands, no_fix, step_text, title
+from kschedx.snapshot.rows import ClusterRow
+
+TEAM = Taint(key="team", value="a", effect="NoSchedule")
+ROW = ClusterRow(0)
+
+
+def asked(key: str, operator: str, *values: str) -> RequirementMatch:
+    return RequirementMatch(key=key, operator=operator, values=values, actual=None, matched=False)
+
+
+def dropped(*requirements: RequirementMatch) -> s.Step:
+    return s.DropRequirements(source="nodeAffinity", term=0, requirements=requirements)
+
+
+def victims(*names: str) -> tuple[s.Victim, ...]:
+    return tuple(s.Victim(row=row, pod=name, priority=row) for row, name in enumerate(names))
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (s.RemoveGates(gates=("a", "b")), "remove scheduling gate a, b"),
+        (s.Tolerate(taints=(TEAM, Taint(key="b", effect="NoExecute"))), "tolerate team=a:NoSchedule and b:NoExecute"),
+        (dropped(asked("disk", "=", "ssd")), "drop disk=ssd"),
+        (dropped(asked("disk", "In", "ssd"), asked("zone", "In", "a", "b")), "drop disk=ssd and zone in (a, b)"),
+        (dropped(asked("zone", "NotIn", "a", "b")), "drop zone not in (a, b)"),
+        (dropped(asked("gpu", "Exists"), asked("old", "DoesNotExist")), "drop gpu exists and old does not exist"),
+        (dropped(asked("cores", "Gt", "8"), asked("age", "Lt", "3")), "drop cores > 8 and age < 3"),
+        (
+            s.SelectInstead(
+                source="nodeSelector", term=0, wrong=asked("disk", "=", "sdd"), meant=asked("disk", "=", "ssd")
+            ),
+            "select disk=ssd instead of disk=sdd",
+        ),
+        (s.UseHostPort(port=80, protocol="TCP", instead=81), "use host port 81 instead of 80"),
+        (s.UseHostPort(port=80, protocol="TCP", instead=0), "give up host port 80"),
+        (s.Uncordon(row=ROW, node="n"), "uncordon n"),
+        (s.RemoveTaints(row=ROW, node="n", taints=(TEAM,)), "remove taint team=a:NoSchedule from n"),
+        (s.LabelNode(row=ROW, node="n", labels=(("a", "1"), ("b", "2"))), "label n a=1, b=2"),
+        (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b"),
+        (s.DeletePods(victims=victims("x/a"), by_preemption=True), "delete x/a, as preemption will"),
+        (
+            s.DeletePods(victims=victims("x/a", "x/b", "x/c", "x/d", "x/e"), node="n"),
+            "delete x/a (priority 0), x/b (priority 1), x/c (priority 2), 2 more on n",
+        ),
+    ],
+)
+def test_a_step(step: s.Step, words: str) -> None:
+    assert step_text(step) == words
+
+
+def fix(
+    *steps: s.Step, remaining: Mapping[str, int] | None = None, deciding: tuple[str, ...] = (), extender: bool = False
+) -> Fix:
+    return Fix(
+        steps=steps,
+        certainty=Certainty.VERIFIED,
+        changes=(),
+        feasible_nodes=(),
+        remaining=remaining or {},
+        deciding=deciding,
+        extender_decides=extender,
+    )
+
+
+UNCORDON = s.Uncordon(row=ROW, node="n")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (fix(s.Tolerate(taints=(TEAM,)), UNCORDON), "tolerate team=a:NoSchedule, uncordon n"),
+        (
+            fix(UNCORDON, remaining={"NodePorts": 1, "NodeAffinity": 2}),
+            "uncordon n (then still NodePorts on 1 node, NodeAffinity on 2 nodes)",
+        ),
+        (fix(UNCORDON, deciding=("Acme",)), "uncordon n, then Acme decides"),
+        (fix(UNCORDON, deciding=("Acme",), extender=True), "uncordon n, then Acme and the extender decide"),
+    ],
+)
+def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> None:
+    assert title(found) == words
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (fix(UNCORDON), ("kubectl uncordon n",)),
+        (
+            fix(s.RemoveTaints(row=ROW, node="n", taints=(TEAM,)), UNCORDON),
+            ("kubectl taint node n team=a:NoSchedule-", "kubectl uncordon n"),
+        ),
+        (
+            fix(s.LabelNode(row=ROW, node="n", labels=(("disk", "a b"),))),
+            ("kubectl label node n 'disk=a b' --overwrite",),
+        ),
+        (
+            fix(s.DeletePods(victims=victims("shop/a", "ml/b"))),
+            ("kubectl delete pod a -n shop", "kubectl delete pod b -n ml"),
+        ),
+        # what nobody types: a patch, and what kube-scheduler is about to do
+        (fix(s.Tolerate(taints=(TEAM,)), UNCORDON), ()),
+        (fix(s.DeletePods(victims=victims("shop/a"), by_preemption=True)), ()),
+    ],
+)
+def test_commands_do_all_of_it_or_are_not_told(found: Fix, words: tuple[str, ...]) -> None:
+    assert commands(found) == words
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            h.Contradiction(
+                first=NodeSelectorRequirement(key="zone", operator="In", values=("a",)),
+                second=NodeSelectorRequirement(key="zone", operator="NotIn", values=("a", "b")),
+            ),
+            "no node can have both zone=a and zone not in (a, b)",
+        ),
+        (h.GroupIncomplete(group="ml/train", missing=1), "pod group ml/train waits for 1 more pod"),
+        (
+            h.NotSearched(conditions=12345, most=1000),
+            ("the pod has 12,345 conditions on where it goes, and above 1,000 nothing is tried"),
+        ),
+        (h.RefusedByExtender(nodes=2), "an extender refuses 2 nodes that every plugin lets the pod have"),
+    ],
+)
+def test_why_there_is_none(found: h.Hopeless, words: str) -> None:
+    assert no_fix(found) == words

@@ -1,0 +1,85 @@
+"""A node selector term against a node, in words: what is asked, what the node has."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.findings import RequirementMatch, TermMatch
+from kschedx.render.terms import SHOWN_TERMS, brief, expression, facts
+
+
+def asked(key: str, operator: str, *values: str, actual: str | None = None, matched: bool = False) -> RequirementMatch:
+    return RequirementMatch(key=key, operator=operator, values=values, actual=actual, matched=matched)
+
+
+ZONE = asked("zone", "In", "a", "b", actual="a", matched=True)
+DISK = asked("disk", "In", "nvme", actual="ssd")
+GPU = asked("gpu", "Exists")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "words"),
+    [
+        (ZONE, "zone In [a, b] ✓ a"),
+        (DISK, 'disk In [nvme] ✗ the node has "ssd"'),
+        (GPU, "gpu Exists ✗ the node has no such label"),
+        (asked("gpu", "DoesNotExist", actual="a100"), 'gpu DoesNotExist ✗ the node has "a100"'),
+        (asked("gpu", "DoesNotExist", matched=True), "gpu DoesNotExist ✓"),
+        (asked("disk", "=", "ssd", actual="hdd"), 'disk=ssd ✗ the node has "hdd"'),
+        (asked("cores", "Gt", "8", actual="4"), 'cores Gt [8] ✗ the node has "4"'),
+        (asked("metadata.name", "In", "n1", actual="n2"), "metadata.name In [n1] ✗ the node is n2"),
+        (asked("zone", "In", *"abcdef", actual="z"), 'zone In [a, b, c, d and 2 more] ✗ the node has "z"'),
+        (asked("disk", "=", "ssd", actual=""), 'disk=ssd ✗ the node has ""'),
+    ],
+)
+def test_an_expression(requirement: RequirementMatch, words: str) -> None:
+    assert expression(requirement) == words
+
+
+def term(index: int, *requirements: RequirementMatch) -> TermMatch:
+    return TermMatch(index=index, requirements=requirements)
+
+
+def told(*terms: TermMatch, label: str = "term") -> list[tuple[str, tuple[str, ...]]]:
+    return [(fact.label, fact.items) for fact in facts(terms, label)]
+
+
+def test_one_term_needs_no_number() -> None:
+    assert told(term(0, GPU)) == [("term", (expression(GPU),))]
+
+
+def test_the_nearest_term_comes_first_under_its_own_number() -> None:
+    found = told(term(0, DISK, GPU), term(1, ZONE, DISK))
+    assert [label for label, _ in found] == ["term 2", "term 1"]
+    assert found[0][1][-1] == "one expression away"
+    assert "one expression away" not in found[1][1]
+
+
+def test_a_selector_is_one_term_without_a_number() -> None:
+    assert told(term(0, DISK), label="selector")[0][0] == "selector"
+
+
+def test_an_empty_term_says_what_it_does() -> None:
+    assert told(term(0)) == [("term", ("empty, which matches no node",))]
+
+
+def test_terms_that_are_not_shown_are_counted() -> None:
+    found = told(*(term(number, GPU) for number in range(SHOWN_TERMS + 2)))
+    assert found[-1] == ("", ("2 more terms",))
+    assert len(found) == SHOWN_TERMS + 1
+
+
+@pytest.mark.parametrize(
+    ("terms", "detail"),
+    [
+        ([term(0, ZONE, DISK)], '"ssd"'),
+        ([term(0, GPU)], "without the label"),
+        ([term(0, DISK, GPU), term(1, GPU)], "without the label"),
+        ([term(0, asked("metadata.name", "In", "n1", actual="n2"))], None),
+        ([term(0, ZONE)], None),
+        ([], None),
+    ],
+)
+def test_what_the_node_has_in_brief(terms: list[TermMatch], detail: str | None) -> None:
+    found = brief(tuple(terms))
+    assert (None if found is None else found.detail) == detail
