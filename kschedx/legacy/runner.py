@@ -10,15 +10,16 @@ from functools import cached_property
 
 import numpy as np
 
+from kschedx.api.storage import not_found
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
+from kschedx.findings import ClaimBeingDeleted, ClaimNotFound, Finding
 from kschedx.framework.config import SchedulerConfig
 from kschedx.framework.cycle import PreFilterStep, Scores
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
-from kschedx.framework.status import SUCCESS, Status, Verdicts, error
-from kschedx.legacy.claims import wrong_claim
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
 from kschedx.legacy.era import Era
 from kschedx.legacy.policy import Policy
 from kschedx.legacy.predicates.base import joined
@@ -80,7 +81,7 @@ class PredicateRunner(Framework):
         self, state: CycleState, pod: Pod
     ) -> tuple[tuple[PreFilterStep, ...], Status, frozenset[str] | None, tuple[str, ...]]:
         """What comes before predicates: the pod's claims, the nodes that are looked at, and what predicates count."""
-        wrong = wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
+        wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
         if wrong is not None:
             return (), wrong, None, ()
         for predicate in self._predicates.values():
@@ -142,3 +143,25 @@ class PredicateRunner(Framework):
         return Scores(
             nodes=nodes, skipped=(), weights=self.policy.weights, raw=raw, normalized=normalized, totals=totals
         )
+
+
+def _wrong_claim(pod: Pod, snapshot: Snapshot) -> Status | None:
+    """The error of the first claim that is missing or being deleted (podPassesBasicChecks in generic_scheduler.go)."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None:
+            continue
+        name = volume.persistent_volume_claim.claim_name
+        claim = snapshot.storage.claim(pod.metadata.namespace, name)
+        if claim is None:
+            key = f"{pod.metadata.namespace}/{name}"
+            missing = ClaimNotFound(claim=key, volume=volume.name, ephemeral=False)
+            return _error(not_found("persistentvolumeclaim", name), missing)
+        since = claim.metadata.deletion_timestamp
+        if since is not None:
+            text = f'persistentvolumeclaim "{name}" is being deleted'
+            return _error(text, ClaimBeingDeleted(claim=claim.key, since=since))
+    return None
+
+
+def _error(text: str, finding: Finding) -> Status:
+    return Status(code=Code.ERROR, reasons=(text,), findings=(finding,))

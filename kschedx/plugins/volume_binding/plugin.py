@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from msgspec.structs import replace
 
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.api.types import Pod
 from kschedx.framework.args import VolumeBindingArgs
 from kschedx.framework.interface import (
@@ -23,13 +26,13 @@ from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.csi_migration import migrated_plugins
 from kschedx.plugins.volume_binding.binding import Binding, Conflict
 from kschedx.plugins.volume_binding.claims import pod_claims
-from kschedx.plugins.volume_binding.local_volumes import local_nodes
 from kschedx.plugins.volume_binding.scoring import score
 from kschedx.plugins.volume_binding.settled import settled
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow, each_cluster_row
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import Storage
 
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 REASON_NO_SPACE = "node(s) did not have enough free storage"
@@ -39,6 +42,7 @@ BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")
 """None for a pod without claims."""
 
 _EVERY_CONFLICT = sum(Conflict)
+_HOSTNAME = "kubernetes.io/hostname"
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
@@ -66,7 +70,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             migrated=migrated_plugins(release),
         )
         named = release.behaviour.local_volumes_name_their_nodes
-        return PreFilterResult(nodes=local_nodes(claims.bound, storage) if named else None)
+        return PreFilterResult(nodes=_local_nodes(claims.bound, storage) if named else None)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         binding = state[BINDING]
@@ -129,3 +133,26 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""
         binding = state[BINDING]
         return SKIP if binding is None or binding.is_settled else Status(findings=binding.plan(node))
+
+
+def _local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> frozenset[str] | None:
+    """The nodes that local volumes name: the names on which all agree that name any; None where none does, or a volume
+    is missing. From 1.27 to 1.31 PreFilter left only these (GetEligibleNodes in volumebinding/binder.go,
+    GetLocalPersistentVolumeNodeNames in pkg/volume/util/util.go)."""
+    volumes = [storage.volumes.get(claim.spec.volume_name) for claim in bound]
+    named = [names for volume in volumes if volume is not None and (names := _named(volume))]
+    if not named or None in volumes:
+        return None
+    return frozenset.intersection(*named)
+
+
+def _named(volume: PersistentVolume) -> frozenset[str]:
+    """The hostnames of all terms; those of one term must agree. They are taken for names of nodes."""
+    affinity = volume.required_node_affinity
+    terms = affinity.node_selector_terms if affinity is not None else ()
+    named: frozenset[str] = frozenset()
+    for term in terms:
+        hosts = [frozenset(e.values) for e in term.match_expressions if e.key == _HOSTNAME and e.operator == "In"]
+        if hosts:
+            named |= frozenset.intersection(*hosts)
+    return named
