@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,12 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod
-    from kschedx.cli.manifests import Written
+    from kschedx.cli.connection import Reached
+    from kschedx.cli.manifests import Manifests, Written
+    from kschedx.cli.wanted import Wanted
+    from kschedx.cli.why_one import Clusters
+    from kschedx.explain.setup import Setup
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
@@ -116,17 +122,7 @@ def why(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from msgspec.structs import replace
-
-    from kschedx.cli.changed import changed
-    from kschedx.cli.manifests import Manifests
-    from kschedx.cli.target import asked_about, find_target, named_node
     from kschedx.cli.wanted import Wanted
-    from kschedx.cli.why_node import why_node
-    from kschedx.cli.why_one import Clusters, why_one
-    from kschedx.cli.why_several import why_pods_of_cluster, why_several
-    from kschedx.errors import InputError
-    from kschedx.explain.notes.question import AfterChanges
 
     names, files = Wanted.targets(target or [], filename or [])
     wanted = Wanted(
@@ -147,39 +143,78 @@ def why(
         shard=shard,
     )
     wanted.check(question)
-    manifests = Manifests.read(files) if files else None
-    reached = question.read_to_decide()
-    namespace = question.namespace or reached.namespace
-    if question.changes:
-        reached = changed(
-            question,
-            reached,
-            question.setup(reached.snapshot),
-            lambda snapshot: snapshot.pods.rows if wanted.is_many else asked_about(snapshot, names, namespace),
-        )
+    return _answer(question, wanted, interval)
+
+
+def _answer(question: Question, wanted: Wanted, interval: int) -> int:
+    """About many pods, a node, several pods, or one."""
+    from kschedx.cli.manifests import Manifests
+    from kschedx.cli.target import named_node
+    from kschedx.cli.why_node import why_node
+    from kschedx.cli.why_one import Clusters, why_one
+    from kschedx.cli.why_several import why_pods_of_cluster, why_several
+    from kschedx.errors import InputError
+
+    manifests = Manifests.read(wanted.files) if wanted.files else None
+    reached = _reached(question, wanted)
     snapshot = reached.snapshot
     if manifests is not None:
         manifests.placed(question.namespace, reached.namespace)
         snapshot = manifests.applied(snapshot)
-    setup = question.setup(snapshot)
-    if question.changes:
-        note = AfterChanges(changes=tuple(map(str, question.changes)))
-        setup = replace(setup, notes=(*setup.notes, note))
+    setup = _setup(question, snapshot)
     if wanted.is_many:
         return why_pods_of_cluster(question, wanted, reached, setup)
+    names = wanted.names
     if len(names) == 1 and (node_name := named_node(names[0])):
         if not wanted.is_plain or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is no pod", hint="a node is shown as text, wide, json, yaml or name")
-        return why_node(snapshot, setup, node_name, output)
-    found: list[Pod | Written]
-    if manifests is not None and not names:
-        found = [*manifests.pods(reached.snapshot, snapshot)]
-    else:
-        found = []
-        for name in names:
-            of_files = manifests.named(name, reached.snapshot, snapshot) if manifests is not None else []
-            found += of_files or [find_target(snapshot, name, question.namespace, default_namespace=reached.namespace)]
+        return why_node(snapshot, setup, node_name, wanted.output)
     clusters = Clusters(before=reached.snapshot, applied=snapshot)
+    found = _found(question, wanted, manifests, clusters, reached.namespace)
     if len(found) > 1:
         return why_several(question, wanted, clusters, setup, found)
     return why_one(question, wanted, clusters, setup, found[0], interval)
+
+
+def _reached(question: Question, wanted: Wanted) -> Reached:
+    """The cluster, after the changes that are asked about."""
+    reached = question.read_to_decide()
+    if not question.changes:
+        return reached
+    from kschedx.cli.changed import changed
+    from kschedx.cli.target import asked_about
+
+    namespace = question.namespace or reached.namespace
+
+    def asked(snapshot: Snapshot) -> Collection[str]:
+        return snapshot.pods.rows if wanted.is_many else asked_about(snapshot, wanted.names, namespace)
+
+    return changed(question, reached, question.setup(reached.snapshot), asked)
+
+
+def _setup(question: Question, snapshot: Snapshot) -> Setup:
+    """The scheduler, and a note about the changes."""
+    setup = question.setup(snapshot)
+    if not question.changes:
+        return setup
+    from msgspec.structs import replace
+
+    from kschedx.explain.notes.question import AfterChanges
+
+    note = AfterChanges(changes=tuple(map(str, question.changes)))
+    return replace(setup, notes=(*setup.notes, note))
+
+
+def _found(
+    question: Question, wanted: Wanted, manifests: Manifests | None, clusters: Clusters, namespace: str
+) -> list[Pod | Written]:
+    """The pods that are asked about: of the files where they have them, else of the cluster. Raises `InputError`."""
+    from kschedx.cli.target import find_target
+
+    if manifests is not None and not wanted.names:
+        return [*manifests.pods(clusters.before, clusters.applied)]
+    found: list[Pod | Written] = []
+    for name in wanted.names:
+        of_files = manifests.named(name, clusters.before, clusters.applied) if manifests is not None else []
+        found += of_files or [find_target(clusters.applied, name, question.namespace, default_namespace=namespace)]
+    return found
