@@ -29,7 +29,7 @@ def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = 
 _RANGE = {"from": INTEGER, "to": INTEGER, "max": INTEGER}
 _REASONS: Mapping[str, Json] = {"code": {"enum": list(CODES)}, "reasons": STRINGS}
 
-AUTOSCALER = _object(
+_CLUSTER_AUTOSCALER = _object(
     {
         "kind": {"const": "cluster-autoscaler"},
         "outcome": STRING,
@@ -62,7 +62,28 @@ AUTOSCALER = _object(
     },
 )
 
-GROWTH = _object(
+_KARPENTER = _object(
+    {
+        "kind": {"const": "karpenter"},
+        "follows": STRING,
+        "outcome": STRING,
+        "pools": by_name(_object({"certainty": STRING}, {"reason": STRING, "text": STRING})),
+        "skippedPools": by_name(STRING),
+        "event": STRING,
+        "typesAreKnown": _BOOLEAN,
+        "byChance": _BOOLEAN,
+    },
+    {
+        "adds": _object({"pool": STRING, "instanceTypes": STRINGS}),
+        "expectedOn": STRING,
+        "gaveUpPreference": _BOOLEAN,
+        "fixes": array(_object({"title": STRING, "pool": STRING, "instanceTypes": STRINGS})),
+    },
+)
+
+AUTOSCALER: Json = {"oneOf": [_CLUSTER_AUTOSCALER, _KARPENTER]}
+
+_GROWTH_OF_GROUPS = _object(
     {
         "kind": {"const": "cluster-autoscaler"},
         "loops": INTEGER,
@@ -72,6 +93,20 @@ GROWTH = _object(
         "byChance": _BOOLEAN,
     }
 )
+_GROWTH_OF_POOLS = _object(
+    {
+        "kind": {"const": "karpenter"},
+        "follows": STRING,
+        "nodes": array(_object({"pool": STRING, "instanceType": STRING, "nodes": INTEGER, "choices": INTEGER})),
+        "helped": INTEGER,
+        "expected": INTEGER,
+        "left": INTEGER,
+        "typesAreKnown": _BOOLEAN,
+        "byChance": _BOOLEAN,
+    }
+)
+
+GROWTH: Json = {"oneOf": [_GROWTH_OF_GROUPS, _GROWTH_OF_POOLS]}
 """What the autoscaler adds in the end, of a Simulation."""
 
 _SAID = array(_object({"type": STRING, "status": STRING}, {"reason": STRING, "message": STRING}))
