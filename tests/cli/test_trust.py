@@ -116,6 +116,28 @@ def test_a_user_in_a_servers_url_is_shown_nowhere(api: FakeApiServer, tmp_path: 
     assert failing.code == 2
 
 
+@pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])
+@pytest.mark.parametrize("status", [302, 400, 401, 403, 500])
+@pytest.mark.parametrize("path", ["/version", "/apis", "/pods"])
+def test_a_server_that_says_the_secret_back(
+    path: str, status: int, user: dict[str, object], api: FakeApiServer, tmp_path: Path
+) -> None:
+    """As a proxy's page of errors may, that shows the request."""
+
+    def echo(request: Request) -> Reply | None:
+        if not request.path.endswith(path):
+            return None
+        sent = request.headers["authorization"][0]
+        return Reply(status=status, body=f"bad header: {sent}".encode(), headers={"Location": f"https://x/{sent}"})
+
+    api.faults.append(echo)
+    with served(api, tls=True) as url:
+        ran = why(kubeconfig(tmp_path, url, user=user, **TRUSTED))
+    assert len(api.requests) >= 1
+    assert not {word.split()[-1] for word in said(api)} & set(ran.err.replace("/", " ").split())
+    assert SECRET not in ran.out + ran.err
+
+
 def test_a_file_of_a_token_may_end_in_a_line_end(api: FakeApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{SECRET}\n")
     with served(api, tls=True) as url:

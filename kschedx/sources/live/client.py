@@ -168,7 +168,7 @@ class ApiServer:
         except (exceptions.HTTPError, OSError, ValueError) as error:
             self._explain(error, place)
         if response.status != (200 if sent is None else 201):
-            raise self._refused(response, body, place)
+            raise self._refused(response, body, place, headers.get("Authorization", "").partition(" ")[2])
         return body
 
     def _headers(self, accept: str) -> urllib3.HTTPHeaderDict:
@@ -222,22 +222,26 @@ class ApiServer:
             case _:
                 raise InputError(f"cannot be asked: {_inner(error)}", place=place) from None
 
-    def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place) -> RefusedError:
-        """The server's own words, cut short, and what its status means."""
+    def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place, secret: str) -> RefusedError:
+        """The server's own words, cut short and without the secret that it may say back, and what its status means."""
+
+        def shown(text: str) -> str:
+            return " ".join((text.replace(secret, "…") if secret else text).split())
+
         status = response.status
-        reason = " ".join(f"{status} {response.reason or ''}".split())
+        reason = shown(f"{status} {response.reason or ''}")
         try:
             said = msgspec.json.decode(body, type=_Status).message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             # what is in between speaks plainly, or in HTML, which nobody wants to read
             said = "" if b"<" in body else body[: 4 * _SHOWN].decode(errors="replace")
-        said = " ".join(said.split())
+        said = shown(said)
         text = f"{reason}: {said[:_SHOWN]}{'…' if len(said) > _SHOWN else ''}" if said else reason
         if status == 401:
             hint = "log in again, or name another --user"
             refused = RefusedError(f"{self.url} does not accept the credentials ({text})", place=self._place, hint=hint)
         elif 300 <= status < 400:
-            target = " ".join(response.headers.get("Location", "elsewhere")[:_SHOWN].split())
+            target = shown(response.headers.get("Location", "elsewhere"))[:_SHOWN]
             refused = RefusedError(f"no API server: it sends on to {target} ({reason})", place=place)
         else:
             refused = RefusedError(f"the server answers {text}", place=place)
