@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "simulate": {"api", "snapshot", "framework", "explain", "answer", "autoscaler", "karpenter", "sources"},
     "autoscaler": {"api", "snapshot", "framework", "plugins", "releases"},
-    "karpenter": {"api", "snapshot", "autoscaler"},
+    "karpenter": {"api", "snapshot", "framework", "autoscaler"},
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},

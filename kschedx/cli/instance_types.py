@@ -66,4 +66,5 @@ def read(path: str) -> InstanceTypes:
     try:
         return any_catalogue(document)
     except InputError as error:
-        raise with_line(error, Place(source=path)) from None
+        place = Place(source=path, document=1 if error.place.field else None)
+        raise with_line(error, place) from None

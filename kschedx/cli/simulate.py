@@ -15,9 +15,11 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.growth import Growth
+    from kschedx.karpenter.growth import Growth as Provisioned
     from kschedx.render.page.model import Page
     from kschedx.simulate.simulation import Simulation
     from kschedx.simulate.simulator import Options
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
 
@@ -68,7 +70,7 @@ def simulate(
         bool,
         typer.Option(
             "--autoscale",
-            help="cluster-autoscaler adds nodes first, loop after loop, until it adds no more.",
+            help="cluster-autoscaler, or Karpenter, adds nodes first, until it adds no more.",
             show_default=False,
         ),
     ] = False,
@@ -89,17 +91,19 @@ def simulate(
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     growth: Growth | None = None
+    provisioned: Provisioned | None = None
     if autoscale:
         from kschedx.autoscaler.cluster import Autoscaler
         from kschedx.autoscaler.cluster import Options as Autoscaling
         from kschedx.autoscaler.growth import grow
 
         autoscaler = Autoscaler.of(snapshot, question.autoscaling or Autoscaling(), setup.scheduler)
-        if autoscaler is None:
-            hint = "it writes the ConfigMap kube-system/cluster-autoscaler-status"
-            raise InputError("--autoscale: nothing is known of a cluster-autoscaler here", hint=hint)
-        growth = grow(autoscaler)
-        snapshot = growth.snapshot
+        if autoscaler is not None:
+            growth = grow(autoscaler)
+            snapshot = growth.snapshot
+        else:
+            provisioned = _provisioned(snapshot, question)
+            snapshot = provisioned.snapshot
     options = Options(
         recreate=not no_recreate,
         seed=seed,
@@ -119,14 +123,33 @@ def simulate(
     told = None if other is None else ties_text(other)
     if out is not None:
         write_snapshot(out, simulation.after)
-    write(report(simulation, steps=steps, ties=told, growth=growth), output)
+    write(report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned), output)
     return exit_code(simulation)
 
 
+def _provisioned(snapshot: Snapshot, question: Question) -> Provisioned:
+    """What Karpenter adds first. Raises `InputError` where there is none either."""
+    from kschedx.errors import InputError
+    from kschedx.karpenter.cluster import Karpenter
+    from kschedx.karpenter.cluster import Options as Provisioning
+    from kschedx.karpenter.growth import grow
+
+    karpenter = Karpenter.of(snapshot, question.provisioning or Provisioning())
+    if karpenter is None:
+        hint = "the one writes the ConfigMap kube-system/cluster-autoscaler-status, the other has NodePools"
+        raise InputError("--autoscale: nothing is known of a cluster-autoscaler or Karpenter here", hint=hint)
+    return grow(karpenter)
+
+
 def report(
-    simulation: Simulation, *, steps: bool = False, ties: str | None = None, growth: Growth | None = None
+    simulation: Simulation,
+    *,
+    steps: bool = False,
+    ties: str | None = None,
+    growth: Growth | None = None,
+    provisioned: Provisioned | None = None,
 ) -> Report:
-    """A simulation in every form; `growth` is what the autoscaler added first."""
+    """A simulation in every form; `growth` is what the autoscaler added first, `provisioned` what Karpenter did."""
 
     def screen(wide: bool) -> None:
         from kschedx.render.autoscaler import print_growth
@@ -134,12 +157,20 @@ def report(
 
         if growth is not None:
             print_growth(growth)
+        if provisioned is not None:
+            from kschedx.render.karpenter import print_growth as print_provisioned
+
+            print_provisioned(provisioned)
         print_simulation(simulation, steps=steps, wide=wide, ties=ties)
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.pod_document import growth_document
 
         grown = {} if growth is None else {"autoscaler": growth_document(growth)}
+        if provisioned is not None:
+            from kschedx.karpenter.pod_document import growth_document as provisioned_document
+
+            grown = {"autoscaler": provisioned_document(provisioned)}
         return simulation.to_dict() | ({} if ties is None else {"ties": ties}) | grown
 
     def names() -> list[str]:

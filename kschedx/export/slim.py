@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from kschedx.api import autoscaler_command, cluster_api, devices, optional_admission, scheduler_plugins, storage, types
-from kschedx.api.annotations import GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
+from kschedx.api.annotations import DO_NOT_DISRUPT, GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -27,6 +27,7 @@ ANNOTATIONS = frozenset({
     types.AVOID_PODS,
     NODE_POOL_ID,
     SCALE_DOWN_DISABLED,
+    DO_NOT_DISRUPT,
     REVISION,
     devices.EXTENDED_RESOURCE_CLAIM,
     storage.BETA_STORAGE_CLASS,

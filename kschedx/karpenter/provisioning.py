@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from kschedx.api.annotations import DO_NOT_DISRUPT
 from kschedx.api.karpenter import NodePool
 from kschedx.api.types import Pod, Taint
 from kschedx.karpenter.amounts import Amounts, amounts_of, pod_requests, subtracted
@@ -159,6 +160,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             for row in pods.on_node(node.row).tolist()
             if not (is_of_daemon_set(pods.owners[row]) or is_static(pods.owners[row]))
             and (not pods.deletion_timestamps[row] or is_of_stateful_set(pods.owners[row]))
+            and pods.annotations[row].get(DO_NOT_DISRUPT) != "true"
         ]
 
 

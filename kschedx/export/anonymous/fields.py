@@ -12,7 +12,7 @@ from msgspec import Struct, inspect
 
 from kschedx.api import cluster_api as capi
 from kschedx.api import devices, kueue, optional_admission, scheduler_plugins, selectors, storage, types
-from kschedx.api.annotations import GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
+from kschedx.api.annotations import DO_NOT_DISRUPT, GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
 from kschedx.export.anonymous import changes
@@ -218,6 +218,7 @@ ANNOTATIONS: Mapping[str, Change] = {
     NODE_POOL_ID: changes.name(),
     **dict.fromkeys(GROUP_NAMES, changes.name()),
     SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }
 """The annotations that are read; no other is kept."""

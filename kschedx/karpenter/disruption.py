@@ -1,0 +1,166 @@
+"""What Karpenter's objects say about taking a node away: whether it may be disrupted, and whether consolidation would
+look at it. Whether a cheaper node could take its place depends on prices, which no cluster holds.
+
+Upstream: ValidateNodeDisruptable and ValidatePodsDisruptable in controllers/state/statenode.go, controllers/disruption
+(types.go, consolidation.go, emptiness.go), utils/pdb. That a node is nominated for a pod is in no object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kschedx.api.annotations import DO_NOT_DISRUPT
+from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL, NodePool, condition
+from kschedx.api.selectors import compile_selector
+from kschedx.api.timestamps import nanoseconds
+from kschedx.api.types import Pod, PodDisruptionBudget, Taint
+from kschedx.errors import InputError
+from kschedx.framework.duration import Duration
+from kschedx.karpenter.labels import ZONE
+from kschedx.karpenter.nodes import Cluster, StateNode, is_of_daemon_set, is_static
+from kschedx.karpenter.tolerations import tolerates_all
+from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.snapshot import Snapshot
+
+BLOCKED = "DisruptionBlocked"
+UNCONSOLIDATABLE = "Unconsolidatable"
+"""Reasons of Karpenter's events."""
+DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
+NEVER = "Never"
+_NOTHING = frozenset({"0", "0%"})
+
+
+class Obstacle(Struct, frozen=True, kw_only=True):
+    """Why a node stays: the event, with Karpenter's text."""
+
+    reason: str
+    text: str
+
+
+class NodeDisruption(Struct, frozen=True, kw_only=True):
+    """A node, and what keeps Karpenter from taking it away."""
+
+    node: str
+    pool: str
+    """Empty for a node that is not Karpenter's, which it never takes away."""
+    obstacles: tuple[Obstacle, ...]
+    """The first of them is what Karpenter says."""
+    is_consolidatable: bool
+    """Nothing has come or gone there for as long as the pool's consolidateAfter says."""
+    is_drifted: bool
+    is_empty: bool
+    """No pod would have to go elsewhere."""
+
+
+def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
+    """Of a node of the snapshot; `now` is in nanoseconds."""
+    cluster = Cluster.of(snapshot)
+    row = snapshot.cluster.index[name]
+    known = (one for one in (*cluster.staying, *cluster.leaving) if one.row == row)
+    state = next(known, StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row)))
+    pods = [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
+    conditions = state.claim.status.conditions if state.claim is not None else ()
+    return NodeDisruption(
+        node=name,
+        pool=state.pool if state.claim is not None else "",
+        obstacles=tuple(_obstacles(snapshot, state, pods, now)) if state.claim is not None else (),
+        is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
+        is_drifted=_is_true(condition(conditions, "Drifted")),
+        is_empty=not any(map(_goes_elsewhere, pods)),
+    )
+
+
+def _is_true(found: object) -> bool:
+    return getattr(found, "status", "") == "True"
+
+
+def _goes_elsewhere(pod: Pod) -> bool:
+    owners = pod.metadata.owner_references
+    return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
+
+
+def _obstacles(snapshot: Snapshot, state: StateNode, pods: list[Pod], now: int) -> Iterator[Obstacle]:
+    """In the order in which Karpenter looks."""
+    for text in (*_of_node(state), *_of_pods(snapshot, pods, now)):
+        yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
+    pool = next((one for one in snapshot.of(NodePool) if one.name == state.pool), None)
+    if pool is None:
+        yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
+        return
+    if any(one.nodes in _NOTHING and one.schedule is None for one in pool.spec.disruption.budgets):
+        yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
+    for label in (CAPACITY_TYPE, ZONE):
+        if label not in state.labels:
+            yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
+    if pool.spec.disruption.consolidate_after == NEVER:
+        yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
+    elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and any(map(_goes_elsewhere, pods)):
+        yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has non-empty consolidation disabled')
+
+
+def _of_node(state: StateNode) -> Iterator[str]:
+    if not state.is_initialized:
+        yield "node isn't initialized"
+    elif state.is_leaving:
+        yield "node is deleting or marked for deletion"
+    elif state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
+        yield f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
+    elif NODE_POOL not in state.labels:
+        yield f"node doesn't have required label (label={NODE_POOL})"
+
+
+def _of_pods(snapshot: Snapshot, pods: list[Pod], now: int) -> Iterator[str]:
+    """The first pod that says no, then the first budget."""
+    guarded = next((pod for pod in pods if _is_guarded(pod, now)), None)
+    if guarded is not None:
+        yield f'pod has "{DO_NOT_DISRUPT}" annotation (Pod={guarded.key})'
+        return
+    for pod in pods:
+        if not _is_evicted(pod, now):
+            continue
+        budgets = [one for one in snapshot.disruption_budgets if _is_about(one, pod)]
+        keys = " ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in budgets)
+        if len(budgets) > 1:
+            yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{keys}])"
+            return
+        if budgets and not _lets_go(budgets[0], pod):
+            yield f"pdb prevents pod evictions (PodDisruptionBudget=[{keys}])"
+            return
+
+
+def _is_guarded(pod: Pod, now: int) -> bool:
+    """By the annotation: always, or for as long as it says since the pod started."""
+    written = pod.metadata.annotations.get(DO_NOT_DISRUPT)
+    if written is None or pod.metadata.deletion_timestamp:
+        return False
+    if written == "true":
+        return True
+    try:
+        lasts = Duration.parse(written)
+        return lasts > 0 and (pod.status.start_time is None or now - nanoseconds(pod.status.start_time) < lasts)
+    except (ValueError, InputError):
+        return False
+
+
+def _is_evicted(pod: Pod, now: int) -> bool:
+    """Karpenter would ask for its eviction."""
+    is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
+    return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
+
+
+def _is_about(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    if budget.metadata.namespace != pod.metadata.namespace:
+        return False
+    try:
+        return compile_selector(budget.spec.selector).matches(pod.metadata.labels)
+    except InputError:
+        return False
+
+
+def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    is_unready = any(one.type == "Ready" and one.status == "False" for one in pod.status.conditions)
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and is_unready:
+        return True
+    return bool(budget.status.disruptions_allowed)

@@ -1,0 +1,96 @@
+"""Karpenter on the command line: its part of an answer, the catalogue, and the cluster with its nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.command import ROOT, kschedx
+
+GROWS = str(ROOT / "fixtures/karpenter-grows/cluster.yaml")
+LIMIT = str(ROOT / "fixtures/karpenter-limit-reached/cluster.yaml")
+CATALOGUE = """apiVersion: kschedx/v1
+kind: InstanceTypes
+instanceTypes:
+- name: r7i.large
+  labels: {kubernetes.io/os: linux, kubernetes.io/arch: amd64, karpenter.k8s.aws/instance-family: m7i}
+  capacity: {cpu: "8", memory: 32Gi, pods: "58"}
+"""
+
+
+def provisioning(*options: str, cluster: str, pod: str) -> dict[str, object]:
+    ran = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
+    found: dict[str, object] = json.loads(ran.out)["autoscaler"]
+    return found
+
+
+def test_the_document_has_what_is_added() -> None:
+    found = provisioning(cluster=GROWS, pod="search-0")
+    assert found["kind"] == "karpenter"
+    assert found["adds"] == {"pool": "general", "instanceTypes": ["c6i.2xlarge"]}
+    assert found["typesAreKnown"] is False
+
+
+def test_the_document_has_each_pools_reason_and_what_would_help() -> None:
+    found = provisioning(cluster=LIMIT, pod="checkout-7c9d")
+    assert found["pools"] == {
+        "system": {
+            "certainty": "rejects",
+            "reason": "untolerated-taint",
+            "text": "did not tolerate taint (taint=CriticalAddonsOnly=true:NoSchedule)",
+        },
+        "general": {
+            "certainty": "rejects",
+            "reason": "limit-reached",
+            "text": "all available instance types exceed limits for nodepool (NodePool=general)",
+        },
+    }
+    assert found["fixes"] == [
+        {
+            "title": "raise the limit of NodePool general from 32 to 40 cpu",
+            "pool": "general",
+            "instanceTypes": ["m6i.2xlarge"],
+        }
+    ]
+
+
+def test_a_catalogue_has_all_types(tmp_path: Path) -> None:
+    file = tmp_path / "types.yaml"
+    file.write_text(CATALOGUE, encoding="utf-8")
+    found = provisioning("--instance-types", str(file), cluster=GROWS, pod="search-0")
+    assert found["adds"] == {"pool": "general", "instanceTypes": ["r7i.large"]}
+    assert found["typesAreKnown"] is True
+
+
+def test_a_wrong_field_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "types.yaml"
+    file.write_text(CATALOGUE.replace("labels:", "label:"), encoding="utf-8")
+    ran = kschedx("instance-types", str(file))
+    assert ran.code == 2
+    assert ran.err == (f'error: {file}:5: instanceTypes[0].label: "label" is not a field (did you mean "labels"?)\n')
+
+
+def test_a_catalogue_is_shown_and_written(tmp_path: Path) -> None:
+    file = tmp_path / "types.yaml"
+    file.write_text(CATALOGUE, encoding="utf-8")
+    assert (
+        kschedx("instance-types", str(file)).out.splitlines()[1].split()
+        == ("r7i.large 8 cpu, 32Gi memory, 58 pods 8 cpu, 32Gi memory, 58 pods wherever its pool can be")
+        .replace(", 58 pods", "")
+        .split()
+    )
+    assert kschedx("instance-types", str(file), "-o", "name").out == "r7i.large\n"
+    assert json.loads(kschedx("instance-types", str(file), "-o", "json").out)["kind"] == "InstanceTypes"
+
+
+def test_its_nodes_take_the_pods_that_wait() -> None:
+    ran = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
+    made = json.loads(ran.out)
+    assert ran.code == 0
+    assert made["autoscaler"]["nodes"] == [{"pool": "general", "instanceType": "c6i.2xlarge", "nodes": 1, "choices": 1}]
+    assert made["placed"] == {"shop/search-0": "general-new-1", "shop/search-1": "general-new-1"}
+
+
+def test_all_pending_pods_end_with_it() -> None:
+    told = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
+    assert "Karpenter would add 1 node of NodePool general, c6i.2xlarge for 2 pods" in told
