@@ -46,6 +46,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("reason", "untolerated-taint"),
     ("plugins",),
     ("fleet", "-s", "LIST", "why", "--all-pending"),
+    ("instance-types", "TYPES"),
     ("merge", "PART"),
     ("mcp", "-s", "CLUSTER"),
     ("integrations",),
@@ -85,10 +86,13 @@ def written(folder: Path, cluster: list[Manifest]) -> dict[str, Path]:
         "CHANGE": write(folder, {"spec": {"priority": 0}}, name="change.yaml"),
         "CHANGES": folder / "changes.yaml",
         "GROWING": ROOT / "fixtures" / "autoscaler-grows" / "cluster.yaml",
+        "TYPES": folder / "types.json",
         "LIST": folder / "clusters.list",
         "PART": folder / "part.json",
     }
     found["CHANGES"].write_text(json.dumps([{"drain": str(cluster[0]["metadata"]["name"])}]))  # type: ignore[index]
+    one = {"name": "m6i.large", "capacity": {"cpu": "2", "memory": "7577Mi"}}
+    found["TYPES"].write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": [one]}))
     found["LIST"].write_text(f"{found['CLUSTER']}\n")
     part = kschedx("why", "--all-pending", "-s", found["CLUSTER"], "-o", "json", "--shard", "1/1")
     found["PART"].write_text(part.out)
