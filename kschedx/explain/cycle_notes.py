@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from kschedx.api.scheduler_plugins import NodeResourceTopology
 from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.device_notes import device_notes
 from kschedx.explain.missing import missing_notes
@@ -14,6 +15,7 @@ from kschedx.explain.notes.cluster import FilesLeftOut, FinishedPods, OrphanedPo
 from kschedx.explain.notes.cycle import (
     CycleNote,
     Gated,
+    KeepsAccount,
     NominatedNodeFirst,
     NotMeasured,
     Sampling,
@@ -58,12 +60,26 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
     )
 
 
+NUMA = "NodeResourceTopologyMatch"
+ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
+"""Its settings by which it remembers."""
+
+
+def _accounts(cycle: Cycle) -> Iterator[CycleNote]:
+    args = cycle.profile.args.get(NUMA)
+    if NUMA in cycle.profile.points["filter"] and isinstance(args, Mapping):
+        settings = [name for name in ACCOUNTS if args.get(name)]
+        if settings and any(cycle.snapshot.of(NodeResourceTopology)):
+            yield KeepsAccount(plugin=NUMA, setting=settings[-1])
+
+
 def _of_scheduler(cycle: Cycle) -> Iterator[CycleNote]:
     left_out = tuple(one for one in cycle.unheard if one.kind is Kind.PLUGIN)
     if left_out:
         settled = cycle.has_no_choice and open_stake(cycle.unheard) is not Stake.FIT
         rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
         yield UnknownPlugins(left_out=left_out, stands=rejected or settled)
+    yield from _accounts(cycle)
     if not cycle.release.is_measured:
         yield NotMeasured(version=cycle.release.version)
 

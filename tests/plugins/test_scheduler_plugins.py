@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -505,3 +506,19 @@ def test_a_strategy_that_is_none_is_refused() -> None:
             "default/web",
             naming("NodeResourceTopologyMatch", args={"scoringStrategy": {"type": "Least"}}),
         )
+
+
+@pytest.mark.parametrize(
+    ("args", "setting"),
+    [
+        ({}, None),
+        ({"cacheResyncPeriodSeconds": 0}, None),
+        ({"cacheResyncPeriodSeconds": 5}, "cacheResyncPeriodSeconds"),
+        ({"cacheResyncPeriodSeconds": 5, "discardReservedNodes": True}, "discardReservedNodes"),
+    ],
+)
+def test_that_the_scheduler_remembers_is_said(args: Mapping[str, object], setting: str | None) -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), topology(*TWO), pod("web", spec=guaranteed("1"))])
+    config = naming("NodeResourceTopologyMatch", args=args)
+    notes: Any = kschedx.explain(snapshot, "default/web", config=config).to_dict()["notes"]
+    assert [note["setting"] for note in notes if note["id"] == "plugin-keeps-account"] == ([setting] if setting else [])

@@ -90,8 +90,21 @@ class KarpenterUnreadable(NoteFacts, frozen=True, kw_only=True):
     error: str
 
 
+class KeepsAccount(NoteFacts, frozen=True, kw_only=True):
+    """A plugin is set up to remember what it gave away, which no snapshot has."""
+
+    id: ClassVar[str] = "plugin-keeps-account"
+    plugin: str
+    setting: str
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"plugin": self.plugin, "setting": self.setting}
+
+
 CycleNote: TypeAlias = (
     UnknownPlugins
+    | KeepsAccount
     | NotMeasured
     | Gated
     | BoundByHand

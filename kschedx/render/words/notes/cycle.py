@@ -11,6 +11,7 @@ from kschedx.explain.notes.cycle import (
     CycleNote,
     Gated,
     KarpenterUnreadable,
+    KeepsAccount,
     NominatedNodeFirst,
     NotMeasured,
     Sampling,
@@ -25,6 +26,11 @@ def text(note: CycleNote) -> str:
     match note:
         case UnknownPlugins():
             return _unknown_plugins(note)
+        case KeepsAccount(plugin=plugin, setting=setting):
+            return (
+                f"{plugin} keeps an account of its own ({setting}): what it gave away since a node reported last is "
+                "held back there too, and is in no snapshot"
+            )
         case NotMeasured(version=version):
             return (
                 f"kschedx was not measured against kube-scheduler {version}: its gates are as published, the rest is "
