@@ -8,6 +8,7 @@ from typing import assert_never
 
 from rich.text import Text
 
+from kschedx.api.workloads import MAKING_PODS
 from kschedx.explain.many import Answer, Group, Taken, counts, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
@@ -139,10 +140,10 @@ def _places(group: Group) -> list[str]:
     of_owner: dict[str, list[Answer]] = {}
     for answer in group.answers:
         of_owner.setdefault(_owned(answer), []).append(answer)
-    names = []
+    names: list[str] = []
     for owner, answers in of_owner.items():
-        if len(answers) == 1:
-            names.append(_named(answers[0]))
+        if len(answers) == 1 or answers[0].owner.partition(" ")[0] not in MAKING_PODS:
+            names += map(_named, answers)
             continue
         nodes = Counter(name for answer in answers for name in answer.nodes[:1]).most_common()
         told = [f"{name} × {number:,}" if number > 1 else name for name, number in nodes]

@@ -89,7 +89,9 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
-    head = _sections(_replicas(explanation, width), headline_block(diagnosis, ranked, width, explanation.holding))
+    replicas = _replicas(explanation, width)
+    most = MOST_LINES + (len(replicas) + 1 if replicas else 0)
+    head = _sections(replicas, headline_block(diagnosis, ranked, width, explanation.holding))
     head += holding_block(explanation.holding, explanation.cycle, width)
     fixes = fixes_block(explanation, width, MOST_FIXES)
     message = message_block(diagnosis, width)
@@ -103,9 +105,9 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
-    room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
+    room = most - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
-    return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
+    return _sections(head, scores, blockers, tail, hint)[:most]
 
 
 def _replicas(explanation: Explanation, width: int) -> list[Text]:
