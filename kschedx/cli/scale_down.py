@@ -13,11 +13,12 @@ from kschedx.cli.options import DECIDES
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
-HELP = """Why cluster-autoscaler does not remove a node, or that it does.
+HELP = """Why cluster-autoscaler or Karpenter does not remove a node, or that it does.
 
 Its utilisation, the pods that keep it and by which rule, the pod that finds no other node, its group's minimum,
 annotations and PodDisruptionBudgets, from the same sources as its scale-up: its status, flags and groups. The
-autoscaler stops at the first reason; all of them are told. Without NODE, every node is asked about by itself.
+autoscaler stops at the first reason; all of them are told. Of Karpenter's nodes: what blocks their disruption and
+consolidation, as far as objects tell. Without NODE, every node is asked about by itself.
 
 \b
 Examples:
@@ -49,25 +50,32 @@ def scale_down(
     from kschedx.autoscaler.cluster import Options
     from kschedx.autoscaler.scale_down.decision import ScaleDown
     from kschedx.cli.target import node_names
+    from kschedx.karpenter.disruption import disruptions
 
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    named = tuple(name.removeprefix("node/") for name in nodes or snapshot.cluster.names)
-    asked = ScaleDown.of(snapshot, question.autoscaling or Options(), setup.scheduler_on(snapshot))
+    names = node_names(snapshot, [name.removeprefix("node/") for name in nodes or snapshot.cluster.names])
+    kept = disruptions(snapshot, names)
+    others = [name for name in names if name not in {one.node for one in kept}]
     connection.tell_missing(snapshot)
-    removals = [asked.about(name) for name in node_names(snapshot, named)]
+    asked = None
+    if others and (nodes or not kept):
+        asked = ScaleDown.of(snapshot, question.autoscaling or Options(), setup.scheduler_on(snapshot))
+    removals = [] if asked is None else [asked.about(name) for name in others]
 
     def screen(wide: bool) -> None:
         from kschedx.render.scale_down import print_scale_down
 
-        print_scale_down(asked, removals, wide=wide)
+        print_scale_down(asked, removals, kept, wide=wide)
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.scale_down.document import scale_down_document
 
-        return scale_down_document(asked.autoscaler, removals)
+        found = scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release)
+        return found | ({"karpenter": {one.node: one.to_dict() for one in kept}} if kept else {})
 
     going = [f"node/{one.node}" for one in removals if one.is_removable]
+    going += [f"node/{one.node}" for one in kept if one.may_go]
     write(Report(screen=screen, document=document, names=lambda: going), output)
-    done = bool(going) if not nodes else len(going) == len(removals)
+    done = bool(going) if not nodes else len(going) == len(names)
     return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE

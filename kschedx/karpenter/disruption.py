@@ -7,12 +7,13 @@ Upstream: ValidateNodeDisruptable and ValidatePodsDisruptable in controllers/sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from kschedx.api.annotations import DO_NOT_DISRUPT
-from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL, NodePool, condition
+from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL, NodeClaim, NodePool, condition
 from kschedx.api.selectors import compile_selector
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import Pod, PodDisruptionBudget, Taint
@@ -52,6 +53,29 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     is_drifted: bool
     is_empty: bool
     """No pod would have to go elsewhere."""
+
+    @property
+    def may_go(self) -> bool:
+        """Nothing that is known here keeps it."""
+        return not self.obstacles and (self.is_consolidatable or self.is_drifted)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "pool": self.pool,
+            "mayGo": self.may_go,
+            "obstacles": [{"reason": one.reason, "text": one.text} for one in self.obstacles],
+            "consolidatable": self.is_consolidatable,
+            "drifted": self.is_drifted,
+            "empty": self.is_empty,
+        }
+
+
+def disruptions(snapshot: Snapshot, names: Iterable[str]) -> list[NodeDisruption]:
+    """Of those nodes that are Karpenter's, when the cluster was read."""
+    taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = nanoseconds(taken)
+    asked = (disruption(snapshot, name, now) for name in names) if snapshot.of(NodeClaim) else ()
+    return [one for one in asked if one.pool]
 
 
 def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:

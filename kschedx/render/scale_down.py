@@ -11,6 +11,7 @@ from kschedx.api.annotations import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.autoscaler.scale_down.decision import Removal, ScaleDown, Unremovable
 from kschedx.autoscaler.scale_down.pods import Blocker, Fate, PodFate
 from kschedx.autoscaler.scale_down.utilization import Utilization
+from kschedx.karpenter.disruption import NodeDisruption
 from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, text
 from kschedx.render.units import amount, count, listed
@@ -22,15 +23,41 @@ MOST_NODES = 20
 NAMES = 3
 
 
-def print_scale_down(asked: ScaleDown, removals: Sequence[Removal], *, wide: bool = False) -> None:
+def print_scale_down(
+    asked: ScaleDown | None, removals: Sequence[Removal], kept: Sequence[NodeDisruption], *, wide: bool = False
+) -> None:
+    """`asked` is None where no node is cluster-autoscaler's; `kept` are Karpenter's."""
     out = terminal.console()
-    terminal.write(scale_down_lines(asked, removals, width=out.width, wide=wide), out)
+    lines: list[Text] = []
+    if asked is not None:
+        lines += scale_down_lines(asked, removals, width=out.width, wide=wide)
+    for one in kept if wide else kept[:MOST_NODES]:
+        lines += [*([BLANK] if lines else []), *_of_karpenter(one, out.width)]
+    if kept:
+        told = "Karpenter, as far as objects tell: prices and replacements are not known"
+        left = len(kept) - MOST_NODES
+        more = f" · {count(left, 'more node')}: -o wide" if left > 0 and not wide else ""
+        lines += [BLANK, *paragraph(f"{told}{more}", out.width, style=DIM)]
+    terminal.write(lines, out)
 
 
 def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: int, wide: bool = False) -> list[Text]:
     """One node's story, or a line for each of several."""
     lines = _story(asked, removals[0], width, wide=wide) if len(removals) == 1 else _several(removals, width, wide=wide)
     return [*lines, BLANK, *paragraph(_basis(asked), width, style=DIM)]
+
+
+def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
+    words = [one.text for one in found.obstacles]
+    if not words and not found.may_go:
+        words.append("its NodeClaim is not consolidatable: something came or went there not long ago")
+    if not words:
+        how = "removes it, it is empty" if found.is_empty else "may consolidate it, where its pods find a cheaper place"
+        return paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
+    lines = paragraph(f"{found.node}: Karpenter keeps it, {words[0]}", width, first="✗ ", style=BAD)
+    for number, told in enumerate(words[1:]):
+        lines += fact_lines(Fact(label="also" if number == 0 else "", items=(told,)), width)
+    return lines
 
 
 # --- one

@@ -46,13 +46,25 @@ _NODE = json_object(
     optional={"minimum": json_object({"resource": STRING, "left": INTEGER, "least": INTEGER})},
 )
 
+_OF_KARPENTER = json_object(
+    {
+        "pool": STRING,
+        "mayGo": {"type": "boolean"},
+        "obstacles": array(json_object({"reason": STRING, "text": STRING})),
+        "consolidatable": {"type": "boolean"},
+        "drifted": {"type": "boolean"},
+        "empty": {"type": "boolean"},
+    }
+)
+
 SCHEMA: Json = document(
     "ScaleDown",
     {
-        "autoscaler": {"enum": ["cluster-autoscaler"]},
+        "autoscaler": {"enum": ["cluster-autoscaler", "karpenter"]},
         "kubernetesVersion": STRING,
         "flagsAreKnown": {"type": "boolean"},
         "groupsToldBy": STRINGS,
         "nodes": by_name(_NODE),
     },
+    optional={"karpenter": by_name(_OF_KARPENTER)},
 )

@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from kschedx.autoscaler.cluster import Autoscaler
 from kschedx.autoscaler.scale_down.decision import Removal
 from kschedx.autoscaler.scale_down.pods import Blocker, PodFate
+from kschedx.releases import Release
 
 Json = dict[str, object]
 
 
-def scale_down_document(autoscaler: Autoscaler, removals: Sequence[Removal]) -> Json:
+def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Removal], release: Release) -> Json:
+    """Without an autoscaler, that of a cluster which has none of its nodes."""
+    told = () if autoscaler is None else autoscaler.membership.told_by
     return {
         "apiVersion": "kschedx/v1",
         "kind": "ScaleDown",
-        "autoscaler": "cluster-autoscaler",
-        "kubernetesVersion": autoscaler.release.version,
-        "flagsAreKnown": autoscaler.flags_are_known,
-        "groupsToldBy": list(autoscaler.membership.told_by),
+        "autoscaler": "cluster-autoscaler" if autoscaler is not None else "karpenter",
+        "kubernetesVersion": release.version,
+        "flagsAreKnown": autoscaler is not None and autoscaler.flags_are_known,
+        "groupsToldBy": list(told),
         "nodes": {one.node: _node(one) for one in removals},
     }
 

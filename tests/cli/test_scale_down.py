@@ -1,0 +1,56 @@
+"""`kschedx scale-down`: which autoscaler is asked, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from kschedx.schemas import check_document
+from tests.command import ROOT, kschedx
+
+KARPENTER = ROOT / "fixtures" / "karpenter-grows" / "cluster.yaml"
+NODE = "ip-10-0-2-31.ec2.internal"
+
+
+def test_karpenters_nodes_are_told_in_its_words(tmp_path: Path) -> None:
+    objects = [one for one in yaml.safe_load_all(KARPENTER.read_text()) if one]
+    for one in objects:
+        if (one["kind"], one["metadata"]["name"]) == ("Node", NODE):
+            one["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+        if one["kind"] == "NodeClaim":
+            one.setdefault("status", {}).setdefault("conditions", []).append(
+                {"type": "Consolidatable", "status": "True"}
+            )
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all(objects))
+    ran = kschedx("scale-down", NODE, "-s", cluster)
+    assert ran.code == 1
+    words = 'Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation'
+    assert f"{NODE}: Karpenter keeps it, {words}" in " ".join(ran.out.split())
+    document = json.loads(kschedx("scale-down", "-s", cluster, "-o", "json").out)
+    check_document(document)
+    assert document["karpenter"][NODE]["obstacles"][0] == {"reason": "DisruptionBlocked", "text": words}
+    going = kschedx("scale-down", "-s", cluster, "-o", "name")
+    assert going.code == 0
+    assert f"node/{NODE}" not in going.out.splitlines()
+
+
+def test_a_cluster_without_an_autoscaler_is_undecided() -> None:
+    ran = kschedx("scale-down", "-s", "fixtures/tie/cluster.yaml")
+    assert ran.code == 3
+    assert "there is no ConfigMap kube-system/cluster-autoscaler-status" in ran.err
+
+
+def test_a_node_that_is_not_there_has_its_nearest() -> None:
+    ran = kschedx("scale-down", "ip-10-0-1-2.ec2.internal", "-s", "fixtures/scale-down-blocked/cluster.yaml")
+    assert ran.code == 2
+    assert 'did you mean "ip-10-0-1-2' in ran.err
+
+
+def test_a_flag_that_cannot_be_read_is_named() -> None:
+    flag = ("--autoscaler-flag", "scale-down-unneeded-time=soon")
+    ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
+    assert ran.code == 2
+    assert "--scale-down-unneeded-time" in ran.err
