@@ -307,6 +307,13 @@ class NoAutoscalerStatus(_Finding, frozen=True, kw_only=True, tag="no-autoscaler
     config_map: str
 
 
+class NoNodePools(_Finding, frozen=True, kw_only=True, tag="no-node-pools"):
+    """Karpenter made nodes, and none of its NodePools is there."""
+
+    nodes: int
+    example: str
+
+
 # --- what to know
 
 
@@ -347,6 +354,7 @@ Finding: TypeAlias = (
     | YoungNodes
     | TakenTwice
     | NoAutoscalerStatus
+    | NoNodePools
     | AutoscalerFlags
     | Secrets
 )

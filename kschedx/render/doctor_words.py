@@ -22,6 +22,7 @@ from kschedx.doctor.findings import (
     NamespacesOnly,
     NoAutoscalerStatus,
     NodesOfTwoTimes,
+    NoNodePools,
     NoStatus,
     Orphans,
     OtherOwner,
@@ -215,6 +216,12 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             return "cluster-autoscaler's status is not there", (
                 Fact(label="it runs", items=(found.pod,)),
                 Fact(label="add", items=(told,), whole=True),
+            )
+        case NoNodePools():
+            made = count(found.nodes, "node was", "nodes were")
+            return f"{made} made by Karpenter, and none of its NodePools is there", (
+                Fact(label="node", items=(found.example,)),
+                Fact(label="add", items=("kubectl get nodepools,nodeclaims -o yaml",), whole=True),
             )
         case AutoscalerFlags():
             return "cluster-autoscaler's Deployment is not there: its flags are taken as the defaults", ()

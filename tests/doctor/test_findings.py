@@ -465,3 +465,13 @@ def test_what_is_missing_of_the_autoscaler(tmp_path: Path) -> None:
     assert "autoscaler-flags" in found
     cluster.put("apps/v1", "Deployment", "kube-system/eks-cluster-autoscaler")
     assert "autoscaler-flags" not in {one["id"] for one in told(diagnosed(tmp_path, cluster.values()))}
+
+
+def test_nodes_of_karpenter_without_its_pools(tmp_path: Path) -> None:
+    cluster = whole()
+    owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "general-x", "uid": "u", "controller": True}
+    cluster.change("Node node-1", "metadata.ownerReferences", [owner])
+    found = {one["id"]: one for one in told(diagnosed(tmp_path, cluster.values()))}
+    assert (found["no-node-pools"]["nodes"], found["no-node-pools"]["example"]) == (1, "node-1")
+    cluster.put("karpenter.sh/v1", "NodePool", "general")
+    assert "no-node-pools" not in {one["id"] for one in told(diagnosed(tmp_path, cluster.values()))}
