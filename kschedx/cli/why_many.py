@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.answer.explanation import Explanation
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
-from kschedx.errors import ConfigError, Place, UndecidableError
+from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.many import Answer, Group, Taken, cause_of, decisive
 from kschedx.framework.cycle import Outcome
 
@@ -70,7 +70,8 @@ class Asked:
         """They are new, and would take room from each other."""
 
     def look(self, index: int) -> tuple[Answer, Explanation | None]:
-        """One pod in short, and its whole story; what cannot be decided is an answer too."""
+        """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
+        what the API server refuses."""
         from kschedx.render.unheard import could_reject
         from kschedx.render.words import headline
 
@@ -80,6 +81,9 @@ class Asked:
             found = item.explain()
         except (UndecidableError, ConfigError) as error:
             return replace(undecided, message=str(error)), None
+        except NotAdmittedError as error:
+            said = f"{error.message} ({error.hint})" if error.hint else error.message
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None
         match found.outcome:
             case Outcome.GATED:
                 message = ""
@@ -145,19 +149,27 @@ class Asked:
         return found
 
     def document(self) -> dict[str, object]:
-        """Every Explanation as one document, with the pods that cannot be decided."""
+        """Every Explanation as one document, with the pods that cannot be decided or that the API server refuses."""
         items: list[object] = []
         undecided: list[object] = []
+        refused: list[object] = []
         answers: list[tuple[Answer, ...]] = []
         for index, item in enumerate(self._items):
             answer, found = self.look(index)
             answers.append(self._each(item, answer))
-            if found is None:
-                undecided.append({"pod": answer.pod, "reason": answer.message})
-            else:
+            if found is not None:
                 items.append(found.to_dict())
+            else:
+                told = undecided if answer.outcome is None else refused
+                told.append({"pod": answer.pod, "reason": answer.message})
         self._answers = answers
-        return {"apiVersion": "kschedx/v1", "kind": "ExplanationList", "items": items, "undecided": undecided}
+        return {
+            "apiVersion": "kschedx/v1",
+            "kind": "ExplanationList",
+            "items": items,
+            "undecided": undecided,
+            **({"refused": refused} if refused else {}),
+        }
 
     def fix_of(self, group: Group) -> str:
         """The first fix for the first pod of a group, with its certainty; empty where none is known."""

@@ -11,6 +11,7 @@ from kschedx.cli.output import Format, write
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.wanted import Wanted
 from kschedx.cli.why_one import Clusters, place_of, subject_of
+from kschedx.errors import NotAdmittedError
 
 if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
@@ -56,7 +57,10 @@ def _alone(
     from kschedx.answer.run import explain
     from kschedx.cli.manifests import Written
 
-    subject = subject_of(question, snapshot, setup, one, wanted)
+    try:
+        subject = subject_of(question, snapshot, setup, one, wanted)
+    except NotAdmittedError as error:
+        return (_refused(wanted, one, error),)
     if isinstance(one, Written) and one.is_daemon:
         return tuple(_of_daemon_set(wanted, subject, setup, one))
     return (_item(wanted, subject, one, partial(explain, subject, setup)),)
@@ -102,10 +106,13 @@ def _together(
         if one.is_daemon if isinstance(one, Written) else bool(one.spec.node_name):
             items[number] = _alone(question, wanted, clusters.applied, setup, one)
             continue
-        subject = subject_of(question, gathering.snapshot, setup, one, wanted)
         workload = one.workload if isinstance(one, Written) else None
         is_written = isinstance(one, Written) and one.document is not None
-        groups.append((one, gathering.add(subject, workload, is_written=is_written)))
+        try:
+            subject = subject_of(question, gathering.snapshot, setup, one, wanted)
+            groups.append((one, gathering.add(subject, workload, is_written=is_written)))
+        except NotAdmittedError as error:
+            items[number] = (_refused(wanted, one, error),)
     together = gathering.place()
     numbers = [number for number in range(len(found)) if number not in items]
     for number, (one, group) in zip(numbers, groups, strict=True):
@@ -136,6 +143,40 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
         command=_command(pod.metadata.namespace, owner, pod.metadata.name if workload is None else "", wanted.files),
         explain=explain,
         place=place_of(one),
+    )
+
+
+def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Item:
+    """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
+    from kschedx.api.types import Pod
+    from kschedx.cli.manifests import title
+    from kschedx.cli.why_many import Item, Replica
+    from kschedx.simulate.workloads import has_replicas, wanted_replicas, workload_of
+
+    if isinstance(one, Pod):  # it is in the cluster: nobody admits it again
+        raise error
+    metadata = one.manifest.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    namespace = str(named.get("namespace") or "default")
+    name = str(named.get("name") or named.get("generateName") or "")
+    workload = one.workload
+    owner = "" if workload is None else title(workload)
+    count = 1
+    if workload is not None and has_replicas(workload) and not wanted.alone:
+        count = wanted_replicas(workload)
+
+    def explain() -> Explanation:
+        raise error
+
+    return Item(
+        pod=f"{namespace}/{name}",
+        owner=owner,
+        priority=0,
+        command=_command(namespace, owner, "" if owner else name, wanted.files),
+        explain=explain,
+        place=place_of(one),
+        workload=workload_of(workload).reference if workload is not None and count > 1 else "",
+        replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
     )
 
 

@@ -169,12 +169,14 @@ SCHEMA: Json = {
 }
 """JSON schema (2020-12) of the document. Keys are added, never changed, so a reader must put up with new ones."""
 
+_PODS_WITH_REASON = array(json_object({"pod": {"type": "string"}, "reason": {"type": "string"}}))
+
 LIST: Json = document(
     "ExplanationList",
     {
         "items": array({"$ref": "#/$defs/Explanation"}),
-        "undecided": array(json_object({"pod": {"type": "string"}, "reason": {"type": "string"}})),
+        "undecided": _PODS_WITH_REASON,
     },
-    optional={"shard": beside.SHARD},
+    optional={"shard": beside.SHARD, "refused": _PODS_WITH_REASON},
 ) | {"$defs": {"Explanation": SCHEMA}}
 """Of `why` for many pods."""

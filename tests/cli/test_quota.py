@@ -80,3 +80,40 @@ def test_a_workload_that_has_its_pods_is_counted_already(tmp_path: Path) -> None
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
     there = pod("web-0", on="n", metadata={"ownerReferences": [owner]}, spec=ASKED)
     assert asked(tmp_path, workload("StatefulSet", ASKED, serviceName="web"), QUOTA, there)[0] == 0
+
+
+def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
+    """Three replicas that a quota refuses, a pod that a LimitRange refuses, and one that fits."""
+    limits: Manifest = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "l", "namespace": "tight"},
+        "spec": {"limits": [{"type": "Container", "min": {"cpu": "1"}}]},
+    }
+    (tmp_path / "cluster.json").write_text(
+        json.dumps({"kind": "List", "items": [node("n", allocatable={"cpu": "64", "pods": "9"}), limits, QUOTA]})
+    )
+    big = {**bare(SMALL), "metadata": {"name": "big", "namespace": "tight"}}
+    items = [workload("Deployment", ASKED, replicas=3), big, bare(SMALL)]
+    (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    asking = ("why", "-f", "new.json", "--snapshot", "cluster.json")
+
+    ran = kschedx(*asking, cwd=tmp_path, columns=200)
+    headline, *blocks = ran.out.split("\n\n")
+    assert (ran.code, ran.err) == (1, "")
+    assert headline == "5 pods: 4 cannot, 1 can be scheduled"
+    refused, limited, fits = blocks
+    assert refused.startswith("✗ 3 pods: Error creating: pods ")
+    assert SAID in refused
+    assert "default/web (Deployment) × 3" in refused
+    assert limited.startswith('✗ pods "big" is forbidden: ')
+    assert "default/x → n" in fits
+
+    document = json.loads(kschedx(*asking, "-o", "json", cwd=tmp_path).out)
+    assert [one["pod"]["name"] for one in document["items"]] == ["x"]
+    assert [one["pod"] for one in document["refused"]] == ["default/web-new", "tight/big"]
+    assert document["undecided"] == []
+
+    alone = kschedx(*asking, "--alone", cwd=tmp_path, columns=200)
+    assert alone.code == 1
+    assert alone.out.startswith("3 pods: 2 cannot, 1 can be scheduled\n")
