@@ -331,7 +331,6 @@ LONGER = {
     "cel/library/kubernetes.py": "a table of functions",
     "cel/library/lists.py": "a table of functions",
     "cel/library/standard.py": "a table of functions",
-    "cel/planner.py": "a case for each form of an expression",
     "cel/values.py": "a class for each type of value",
     "api/devices.py": "records of one API group",
     "api/storage.py": "records of one API group",

@@ -6,7 +6,10 @@ Python counts that, so all of it but the words for wrong syntax and the regular 
     lexer, parser, macros    text to a syntax tree (syntax)
     checker                  its types (types), and the overloads of each call
     estimate                 what it may cost at most
-    planner, costs           a function that evaluates it (values), and counts
+    planner                  a function that evaluates it (evaluation), of the parts' own:
+      attributes, calls,       names and steps into them, operators and functions,
+      folds                    comprehensions
+    costs, values            what evaluating counts, and what it gives
     environment, library     what it may call
 """
 
