@@ -5,7 +5,8 @@ Python counts that, so all of it but the words for wrong syntax and the regular 
 
     lexer, parser, macros    text to a syntax tree (syntax)
     checker                  its types (types), and the overloads of each call
-    estimate                 what it may cost at most
+    estimate                 what it may cost at most (ranges), by how large a device is (device_sizes)
+      library_estimates        and what functions take
     planner                  a function that evaluates it (evaluation), of the parts' own:
       attributes, calls,       names and steps into them, operators and functions,
       folds                    comprehensions

@@ -9,27 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from kschedx.cel.values import (
-    Cidr,
-    Format,
-    Ip,
-    MapValue,
-    Optional,
-    Quantity,
-    Semver,
-    Url,
-    Value,
-    is_list,
-    size,
-)
+from kschedx.cel.values import Cidr, Format, Ip, MapValue, Optional, Quantity, Semver, Url, Value, is_list, size
 
 LIMIT = 1_000_000
 """Kubernetes stops a selector above it (CELSelectorExpressionMaxCost)."""
 LIST, MAP = 10, 30
 """To make one."""
 
-_TRAVERSAL = 0.1
-_PATTERN = 0.25
+TRAVERSAL = 0.1
+"""Of a text, for each character."""
+PATTERN = 0.25
+"""Of a regular expression, for each character of its text."""
 
 CallCost = Callable[[Sequence[Value], Value], int]
 """Of the arguments, what a member is called on among them, and the result."""
@@ -48,7 +38,7 @@ def _library_size(value: Value) -> int:
 
 
 def _traversed(value: Value, factor: float = 1) -> int:
-    return math.ceil(float(_library_size(value)) * factor * _TRAVERSAL)
+    return math.ceil(float(_library_size(value)) * factor * TRAVERSAL)
 
 
 def _of_first(factor: float = 1) -> CallCost:
@@ -56,16 +46,16 @@ def _of_first(factor: float = 1) -> CallCost:
 
 
 def _doubled(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_library_size(arguments[0])) * 2 * _TRAVERSAL)
+    return math.ceil(float(_library_size(arguments[0])) * 2 * TRAVERSAL)
 
 
 def _join(_: Sequence[Value], result: Value) -> int:
-    return math.ceil(float(_library_size(result)) * 2 * _TRAVERSAL)
+    return math.ceil(float(_library_size(result)) * 2 * TRAVERSAL)
 
 
 def _pattern(arguments: Sequence[Value], _: Value) -> int:
-    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * _TRAVERSAL)
-    return text * math.ceil(float(_library_size(arguments[1])) * _PATTERN)
+    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * TRAVERSAL)
+    return text * math.ceil(float(_library_size(arguments[1])) * PATTERN)
 
 
 def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
@@ -75,9 +65,9 @@ def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
 def _whole_traversal(value: Value) -> int:
     """Of a value with all that it holds; texts count in bytes."""
     if isinstance(value, str):
-        return int(len(value.encode(errors="surrogatepass")) * _TRAVERSAL)
+        return int(len(value.encode(errors="surrogatepass")) * TRAVERSAL)
     if isinstance(value, bytes):
-        return int(len(value) * _TRAVERSAL)
+        return int(len(value) * TRAVERSAL)
     if is_list(value):
         return sum(1 if type(one) is int else _whole_traversal(one) for one in value)
     if isinstance(value, MapValue):
@@ -88,8 +78,8 @@ def _whole_traversal(value: Value) -> int:
 def _contains_ip(is_text: bool) -> CallCost:
     def cost(arguments: Sequence[Value], _: Value) -> int:
         prefix = _library_size(arguments[0])
-        text = math.ceil(float(_library_size(arguments[1])) * _TRAVERSAL) if is_text else 0
-        return math.ceil(float(2 * prefix) * _TRAVERSAL) + text
+        text = math.ceil(float(_library_size(arguments[1])) * TRAVERSAL) if is_text else 0
+        return math.ceil(float(2 * prefix) * TRAVERSAL) + text
 
     return cost
 
@@ -103,11 +93,11 @@ def _validate(arguments: Sequence[Value], _: Value) -> int:
     one, text = arguments
     if not isinstance(one, Format):
         return 1
-    return math.ceil((1.0 + float(_library_size(text))) * _TRAVERSAL) * math.ceil(float(one.longest_pattern) * _PATTERN)
+    return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(one.longest_pattern) * PATTERN)
 
 
 def _less(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * _TRAVERSAL)
+    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * TRAVERSAL)
 
 
 _OPAQUE = (Quantity, Ip, Cidr, Format, Url, Semver)
@@ -121,11 +111,11 @@ inequality = _less
 
 
 def _added(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * _TRAVERSAL)
+    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * TRAVERSAL)
 
 
 def _contained(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_size(arguments[0])) * _TRAVERSAL) * math.ceil(float(_size(arguments[1])) * _TRAVERSAL)
+    return math.ceil(float(_size(arguments[0])) * TRAVERSAL) * math.ceil(float(_size(arguments[1])) * TRAVERSAL)
 
 
 def _in_list(arguments: Sequence[Value], _: Value) -> int:
@@ -151,7 +141,7 @@ def _self_compared(index: int) -> CallCost:
         items = arguments[index]
         if not is_list(items) or not items:
             return _allocating(2.0, 0)
-        factor = 2.0 + _TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
+        factor = 2.0 + TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
         return _allocating(factor, len(items) ** 2)
 
     return cost
@@ -191,7 +181,7 @@ _STANDARD: dict[str, CallCost] = {
             "strings_quote",
             "string_format",
         ),
-        lambda arguments, _: math.ceil(float(_size(arguments[0])) * _TRAVERSAL),
+        lambda arguments, _: math.ceil(float(_size(arguments[0])) * TRAVERSAL),
     ),
     "in_list": _in_list,
     **dict.fromkeys(
