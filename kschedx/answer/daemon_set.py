@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.run import explain
 from kschedx.answer.subject import Subject
-from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kschedx.api.types import Affinity, NodeAffinity, Pod
+from kschedx.api.daemon_set_pods import pinned
 from kschedx.explain.blockers import Blocker
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.grouping import NodeGroup
@@ -74,10 +73,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
     def on(self, node: str) -> Explanation:
         """The pod that the controller makes for one node."""
-        pinned = replace(
-            self.subject.pod, spec=replace(self.subject.pod.spec, affinity=_pinned(self.subject.pod, node))
-        )
-        return explain(replace(self.subject, pod=pinned, first=None), self.setup)
+        return explain(replace(self.subject, pod=pinned(self.subject.pod, node), first=None), self.setup)
 
     @property
     def outcome(self) -> Outcome:
@@ -112,12 +108,3 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
 
 def _is_left_out(group: NodeGroup) -> bool:
     return any(blocker.plugin in LEAVES_OUT for blocker in group.exemplar.blockers)
-
-
-def _pinned(pod: Pod, node: str) -> Affinity:
-    """ReplaceDaemonSetPodNodeNameNodeAffinity: every required term gives way to the node's name."""
-    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,)),))
-    affinity = pod.spec.affinity or Affinity()
-    own = affinity.node_affinity or NodeAffinity()
-    required = NodeSelector(node_selector_terms=(term,))
-    return replace(affinity, node_affinity=replace(own, required_during_scheduling_ignored_during_execution=required))

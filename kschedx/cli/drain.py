@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 HELP = """What `kubectl drain` would do to a node: who is evicted, what stops it, and where each pod goes then.
 
-As kubectl decides it: pods of DaemonSets and static pods stay; a pod without a controller needs --force, one with an
-emptyDir --delete-emptydir-data; PodDisruptionBudgets let so many go at a time. Evicted pods are made anew and
-scheduled, each in the cluster that those before it left.
+As kubectl decides it: pods of DaemonSets are ignored, as with --ignore-daemonsets, and static pods stay; a pod without
+a controller needs --force, one with an emptyDir --delete-emptydir-data; PodDisruptionBudgets let so many go at a time.
+Evicted pods are made anew and scheduled, each in the cluster that those before it left.
 
 Several nodes are drained one after another, as an upgrade does: each is back, and empty, before the next one. With
 --each, every node is asked about by itself: which can be drained today.

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from kschedx.api.daemon_set_pods import without_node_names
 from kschedx.api.devices import DeviceClass
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.resources import RequestOptions
@@ -99,7 +100,7 @@ def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
         case s.DropRequirements(source=source, term=term, requirements=requirements):
             return _without(pod, source, term, requirements)
         case s.DropNodeNames():
-            return edit.without_node_names(pod)
+            return without_node_names(pod)
         case s.DropNodeName():
             return edit.with_spec(pod, replace(pod.spec, node_name=""))
         case s.UseHostPort(port=port, protocol=protocol, instead=instead):

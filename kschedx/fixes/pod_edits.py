@@ -124,21 +124,6 @@ def names_nodes(pod: Pod) -> bool:
     return required is not None and any(term.match_fields for term in required.node_selector_terms)
 
 
-def without_node_names(pod: Pod) -> Pod:
-    """With required node affinity terms that name no node; terms that then are empty go."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = affinity.node_affinity
-    required = rules.required_during_scheduling_ignored_during_execution if rules else None
-    if rules is None or required is None:
-        return pod
-    terms = tuple(replace(term, match_fields=()) for term in required.node_selector_terms)
-    kept = tuple(term for term in terms if not term.is_empty)
-    after = replace(required, node_selector_terms=kept) if len(kept) == len(terms) else None
-    rules = replace(rules, required_during_scheduling_ignored_during_execution=after)
-    empty = after is None and not rules.preferred_during_scheduling_ignored_during_execution
-    return _with_affinity(pod, replace(affinity, node_affinity=None if empty else rules))
-
-
 def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
     return with_spec(pod, replace(pod.spec, affinity=None if affinity == Affinity() else affinity))
 

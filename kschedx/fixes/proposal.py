@@ -9,13 +9,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api.devices import DeviceClass, ResourceClaim, ResourceSlice
-from kschedx.api.quantity import Unit, format_quantity, parse_quantity
 from kschedx.api.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.api.types import Node, Pod
 from kschedx.fixes.changes import Change, Json, Target
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.manifests import add, manifest, node_patch, pod_patch, pointer
 from kschedx.fixes.steps import ResourceAmount, Step
+from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -76,7 +76,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.nodes:
             snapshot = snapshot.with_nodes(self.nodes)
         if self.added is not None:
-            snapshot = snapshot.with_added_node(_less(self.added, self.taken))
+            snapshot = snapshot.with_added_node(less(self.added, {one.resource: one.amount for one in self.taken}))
         if not self.objects:
             return snapshot
         storage, devices = snapshot.storage, snapshot.devices
@@ -144,17 +144,6 @@ class Proposal(Struct, frozen=True, kw_only=True):
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         for one in self.objects:
             yield from _changes(_existing(one, snapshot), one)
-
-
-def _less(node: Node, taken: tuple[ResourceAmount, ...]) -> Node:
-    """The node with what is left of it."""
-    left = dict(node.status.allocatable)
-    for one in taken:
-        unit = Unit.of(one.resource)
-        has = parse_quantity(left.get(one.resource, "0"))
-        amount = (has.milli_value() if unit is Unit.MILLI else has.value()) - one.amount
-        left[one.resource] = format_quantity(max(amount, 0), unit)
-    return replace(node, status=replace(node.status, allocatable=left)) if taken else node
 
 
 def _changes(before: Object | None, after: Object) -> Iterator[Change]:

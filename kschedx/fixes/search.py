@@ -12,7 +12,6 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
-from kschedx.fixes.daemons import daemon_pods
 from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, NotSearched, Untold, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import Certainty, Fix
@@ -24,6 +23,7 @@ from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.unheard import Kind, Stake, Unheard
+from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.rows import TableRow
 
 MOST_PLACES = 16
@@ -104,7 +104,7 @@ class _Search:
         self._scheduler = scheduler
         self._cycle = cycle
         self._left = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
-        self._daemons = daemon_pods(scheduler.snapshot, cycle.pod, scheduler.nodes.options)
+        self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
         self._seen: set[str] = set()
         """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
 

@@ -11,13 +11,13 @@ from msgspec import Struct
 from kschedx.api.types import Node, Pod
 from kschedx.explain.grouping import NodeGroup, groups_of
 from kschedx.fixes import steps as s
-from kschedx.fixes.daemons import DaemonPod, overhead
 from kschedx.fixes.making import Ground
 from kschedx.fixes.proposal import Proposal
 from kschedx.framework.config import Profile
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
+from kschedx.snapshot.daemon_sets import DaemonPod, overhead
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow, TableRow
 from kschedx.snapshot.snapshot import Snapshot

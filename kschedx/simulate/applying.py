@@ -21,6 +21,7 @@ from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
 from kschedx.simulate.changes import Change, Manifest, Verb, counted, divided
 from kschedx.simulate.controllers import is_controlled, stays_with_node
+from kschedx.simulate.daemon_sets import missing_pods, with_daemons_on
 from kschedx.simulate.merging import merged
 from kschedx.simulate.node_changes import labelled, more_like, node_of, node_of_file, tainted
 from kschedx.simulate.nodes import cordoned
@@ -125,6 +126,7 @@ class Workbench:
         added = list(more_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self._added_nodes += [node.name for node in added]
+        self.snapshot = with_daemons_on(self.snapshot, self._setup, added)
 
     def _remove_node(self, name: str) -> None:
         """Its pods go with it; those with a controller are made anew, unless it is the node that has them."""
@@ -255,9 +257,6 @@ class Workbench:
         if workload.kind == "Pod":
             self._apply_pod(manifest, workload.key)
             return
-        if workload.kind == "DaemonSet":
-            text = "a DaemonSet's pods follow the nodes, which is not simulated"
-            raise InputError(text, hint="why FILE tells of one pod")
         rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
         before = workloads.manifest_of(self.snapshot, workload)
         wanted = workloads.wanted_replicas(manifest, before)
@@ -266,6 +265,10 @@ class Workbench:
         if is_new:
             self._drop(rows)
             rows = []
+        if workload.kind == "DaemonSet":
+            self.snapshot, made = missing_pods(self.snapshot, self._setup, manifest, rows)
+            self._add(made)
+            return
         self._set_replicas(workload, rows, wanted)
 
     def _apply_pod(self, manifest: Manifest, key: str) -> None:

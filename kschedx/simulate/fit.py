@@ -14,9 +14,11 @@ from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.simulate import workloads
+from kschedx.simulate.daemon_sets import compares_taints
 from kschedx.simulate.nodes import another_like
 from kschedx.simulate.simulator import Options, Simulator
 from kschedx.simulate.usage import Usage
+from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -163,12 +165,16 @@ def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[Missing]:
     """For each kind of node on which such a pod fits, how many more are needed."""
     cluster = simulator.run.cluster
     mark = cluster.mark()
+    options = simulator.run.scheduler.nodes.options
+    daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
+    comparison = compares_taints(simulator.setup)
     for template in _shapes(cluster.snapshot.cluster.nodes)[: SHAPES * 2]:
         left = list(rows)
         added = 0
         while left:
             added += 1
-            cluster.add_node(another_like(template, f"{template.name}-missing{added}"))
+            node = another_like(template, f"{template.name}-missing{added}")
+            cluster.add_node(less(node, overhead(daemons, node, comparison=comparison)))
             placed = list(_placed(simulator, left))
             if not placed:
                 break

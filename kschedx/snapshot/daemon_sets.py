@@ -1,0 +1,103 @@
+"""The DaemonSets whose pods run on a new node before any other pod does, and what they take of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from kschedx.api.daemon_set_pods import runs_on, without_node_names
+from kschedx.api.decode import decode
+from kschedx.api.defaulting import default_pod
+from kschedx.api.quantity import Unit, format_quantity, parse_quantity
+from kschedx.api.resources import RequestOptions, pod_request
+from kschedx.api.types import Node, OwnerReference, Pod, PodSpec
+from kschedx.api.workloads import pod_from_workload
+from kschedx.errors import InputError
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class DaemonPod(Struct, frozen=True, kw_only=True):
+    """A DaemonSet's pod, for any node."""
+
+    pod: Pod
+    amounts: Mapping[str, int]
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
+
+
+def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None = None) -> tuple[DaemonPod, ...]:
+    """One of each DaemonSet but that of the pod `but`: as it runs, or else as its template has it."""
+    templates = {
+        (namespace, name): made
+        for (kind, namespace, name), raw in snapshot.workloads.items()
+        if kind == "DaemonSet" and (made := _of_template(raw)) is not None
+    }
+    found = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running(snapshot)}
+    own = _daemon_set(but.metadata.owner_references) if but is not None else None
+    if but is not None and own is not None:
+        found.pop((but.metadata.namespace, own.name), None)
+    return tuple(
+        DaemonPod(pod=one, amounts=pod_request(one.spec, one.status, options).amounts) for one in found.values()
+    )
+
+
+def overhead(daemons: Iterable[DaemonPod], node: Node, *, comparison: bool) -> Mapping[str, int]:
+    """What the DaemonSets' pods ask of the node, resource by resource, and under "pods" how many they are."""
+    total: Counter[str] = Counter()
+    for one in daemons:
+        if runs_on(one.spec, node, comparison=comparison):
+            total.update({**one.amounts, "pods": 1})
+    return total
+
+
+def less(node: Node, amounts: Mapping[str, int]) -> Node:
+    """The node with what is left of it."""
+    left = dict(node.status.allocatable)
+    for resource, taken in amounts.items():
+        unit = Unit.of(resource)
+        has = parse_quantity(left.get(resource, "0"))
+        amount = (has.milli_value() if unit is Unit.MILLI else has.value()) - taken
+        left[resource] = format_quantity(max(amount, 0), unit)
+    return replace(node, status=replace(node.status, allocatable=left)) if amounts else node
+
+
+def _running(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], Pod]]:
+    pods = snapshot.pods
+    for code, owners in enumerate(pods.owners.values):
+        owner = _daemon_set(owners)
+        rows = np.flatnonzero(pods.owners.codes == code) if owner is not None else ()
+        placed = next((int(row) for row in rows if pods.node_names[int(row)]), None)
+        if owner is not None and placed is not None:
+            pod = without_node_names(pods[placed])
+            yield (pods.namespaces[placed], owner.name), replace(pod, spec=replace(pod.spec, node_name=""))
+
+
+def _with_rules(pod: Pod, template: Pod | None) -> Pod:
+    """What a template requires of nodes gave way to the node's name when its pod was made."""
+    if template is None:
+        return pod
+    rules, own = template.spec.affinity, pod.spec.affinity
+    node_affinity = rules.node_affinity if rules is not None else None
+    if node_affinity is None:
+        return pod
+    affinity = rules if own is None else replace(own, node_affinity=node_affinity)
+    return replace(pod, spec=replace(pod.spec, affinity=affinity))
+
+
+def _daemon_set(owners: Iterable[OwnerReference]) -> OwnerReference | None:
+    return next((one for one in owners if one.controller and one.kind == "DaemonSet"), None)
+
+
+def _of_template(raw: bytes) -> Pod | None:
+    """None where the template cannot be read."""
+    try:
+        manifest = pod_from_workload(json.decode(raw, type=dict[str, object]))
+        return default_pod(decode(json.encode(manifest), Pod))
+    except InputError:
+        return None

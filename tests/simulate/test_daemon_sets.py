@@ -1,0 +1,140 @@
+"""DaemonSets that are applied, and those whose pods new nodes carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kschedx.explain.setup import Setup
+from kschedx.simulate.changes import changes
+from kschedx.simulate.fit import fit
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+
+
+def daemon_set(spec: Mapping[str, object] | None = None, *, cpu: str = "1") -> Manifest:
+    containers = [{"name": "main", "image": "agent:1", "resources": {"requests": {"cpu": cpu}}}]
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": containers, **(spec or {})}}
+    selector = {"matchLabels": {"app": "agent"}}
+    metadata = {"name": "agent", "namespace": "infra"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata,
+        "spec": {"selector": selector, "template": template},
+    }
+
+
+def its_pod(on: str, cpu: str = "1", name: str = "agent-a") -> Manifest:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
+    metadata = {"namespace": "infra", "ownerReferences": [owner], "labels": {"app": "agent"}}
+    field = {"key": "metadata.name", "operator": "In", "values": [on]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    spec = {"affinity": {"nodeAffinity": required}}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    return pod(name, on=on, metadata=metadata, spec={**spec, "containers": containers})
+
+
+def machine(name: str, *, disk: str = "ssd", taints: tuple[str, ...] = ()) -> Manifest:
+    labels = {"kubernetes.io/hostname": name, "disk": disk}
+    allocatable = {"cpu": "2", "memory": "8Gi", "pods": "110"}
+    return node(name, labels=labels, allocatable=allocatable, taints=list(taints))
+
+
+def simulated(objects: list[Manifest], *written: Mapping[str, object]) -> Simulation:
+    snapshot = Snapshot.from_objects(objects)
+    return simulate(snapshot, Setup.for_cluster(snapshot), changes(written, lambda path: []))
+
+
+def on_nodes(simulation: Simulation) -> list[str]:
+    pods = simulation.after.pods
+    return sorted(pods.node_names[row] for row in range(len(pods)) if pods.namespaces[row] == "infra")
+
+
+NODES = [machine("a"), machine("b", disk="hdd"), machine("c", taints=("gpu=a:NoSchedule",))]
+NODES.append(machine("d", taints=("node.kubernetes.io/unschedulable=:NoSchedule",)))
+SSD = {"nodeSelector": {"disk": "ssd"}}
+BY_AFFINITY = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]
+            }
+        }
+    }
+}
+ALL = {"tolerations": [{"operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, ["a", "b", "d"]),
+        (SSD, ["a", "d"]),
+        (BY_AFFINITY, ["a", "d"]),
+        (ALL, ["a", "b", "c", "d"]),
+        ({"nodeName": "b"}, ["b"]),
+        ({"nodeSelector": {"disk": "tape"}}, []),
+    ],
+    ids=["no rule", "selector", "affinity", "tolerations", "name", "none"],
+)
+def test_a_pod_for_each_node_that_the_template_allows(spec: Mapping[str, object], expected: list[str]) -> None:
+    found = simulated(NODES, {"apply": [daemon_set(spec)]})
+    assert on_nodes(found) == expected
+    assert found.pending == ()
+
+
+def test_its_pod_waits_for_its_own_node_alone() -> None:
+    busy = pod("busy", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}])
+    found = simulated([*NODES, busy], {"apply": [daemon_set()]})
+    assert on_nodes(found) == ["", "b", "d"]
+    [message] = found.messages.values()
+    assert message.startswith("0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s)")
+
+
+def test_nodes_that_have_its_pod_get_no_other() -> None:
+    found = simulated([*NODES, daemon_set(), its_pod("a")], {"apply": [daemon_set()]})
+    assert on_nodes(found) == ["a", "b", "d"]
+    assert len(found.placed) == 2
+
+
+def test_a_new_template_makes_its_pods_anew() -> None:
+    found = simulated(
+        [*NODES, daemon_set(), its_pod("a"), its_pod("b", name="agent-b")], {"apply": [daemon_set(cpu="2")]}
+    )
+    assert on_nodes(found) == ["a", "b", "d"]
+    assert len(found.placed) == 3
+
+
+@pytest.mark.parametrize(
+    "there",
+    [[daemon_set()], [its_pod("a")], [daemon_set(BY_AFFINITY), its_pod("a")]],
+    ids=["template", "running", "both"],
+)
+def test_new_nodes_carry_pods_of_daemon_sets(there: list[Manifest]) -> None:
+    found = simulated([*NODES, *there], {"add-nodes": "2=a"})
+    assert [name for name in on_nodes(found) if "new" in name] == ["a-new1", "a-new2"]
+    cut = simulated([*NODES, daemon_set(BY_AFFINITY), its_pod("a")], {"add-nodes": "2=b"})
+    assert on_nodes(cut) == ["a"], "what the template requires holds for new nodes"
+
+
+def test_new_nodes_carry_what_has_just_been_applied() -> None:
+    found = simulated([machine("a")], {"apply": [daemon_set()]}, {"add-nodes": "1=a"})
+    assert on_nodes(found) == ["a", "a-new1"]
+
+
+@pytest.mark.parametrize(("there", "nodes"), [([], 1), ([its_pod("a")], 2)], ids=["alone", "beside an agent"])
+def test_missing_nodes_carry_them_too(there: list[Manifest], nodes: int) -> None:
+    """On 2 cpu, two pods of 1 cpu or, beside the DaemonSet's, one."""
+    asked = pod("me", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+    filled = pod("full", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+    more = (
+        [] if there else [pod("full2", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])]
+    )
+    snapshot = Snapshot.from_objects([machine("a"), filled, *more, *there, asked])
+    me = snapshot.pods[snapshot.pods.rows["default/me"]]
+    found = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
+    assert [(one.like, one.nodes) for one in found.missing] == [("a", nodes)]
