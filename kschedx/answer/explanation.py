@@ -48,7 +48,10 @@ class Explanation(Struct, frozen=True, dict=True):
 
     @property
     def overall(self) -> Outcome:
-        """What becomes of all that was asked about: of every replica, where there are several."""
+        """What becomes of all that was asked about: of every replica, where there are several, and of a pod's group."""
+        if self.outcome is Outcome.SCHEDULED and self.cycle.pod.spec.scheduling_group is not None:
+            group = self.holding.group
+            return Outcome.UNSCHEDULABLE if group is not None and group.lacks_room else self.outcome
         return Outcome.SCHEDULED if self.replicas is not None and self.replicas.fits else self.outcome
 
     @property

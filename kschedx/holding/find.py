@@ -37,5 +37,5 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
         kueue=held_by_kueue(snapshot, pod, cycle.all_nodes.options, attempt),
         gates=tuple(gates_of_others(pod)),
         scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
-        group=group_of(snapshot, pod, attempt),
+        group=group_of(scheduler, cycle, attempt),
     )

@@ -197,8 +197,16 @@ class Member(Struct, frozen=True, kw_only=True):
     """A pod of a group that has no node."""
 
     pod: str
+    gates: tuple[str, ...] = ()
+    """Scheduling gates, which keep it out of the queue."""
     feasible: int
+    """On how many nodes it would fit alone."""
+    node: str = ""
+    """Where it would go with those of the group that come before it; empty where it finds none, or was not tried."""
+    evicts: int = 0
+    """How many pods would be evicted for it there."""
     reasons: tuple[str, ...] = ()
+    """Why it has no node, then or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -207,10 +215,29 @@ class Group(Struct, frozen=True, kw_only=True):
     name: str
     min_count: int
     pods: int
+    """Those that are there, the one that is asked about among them."""
     placed: int
     """How many of them have a node."""
+    is_heeded: bool
+    """The profile has GangScheduling; without it each pod goes by itself."""
     waiting: tuple[Member, ...] = ()
-    """Those that have none, and on how many nodes each would fit alone."""
+    """Those that have none, in the order in which they are tried."""
+    more: int = 0
+    """How many wait beside those."""
+    together: int | None = None
+    """How many of those that wait find a node together; None where that is not known."""
+    has_ties: bool = False
+    """Nodes shared the highest total on the way: with another draw it could come out differently."""
+
+    @property
+    def lacks_room(self) -> bool:
+        """All that are needed are there, and so many do not find a node together."""
+        return (
+            self.together is not None
+            and self.pods >= self.min_count
+            and not any(member.gates for member in self.waiting)
+            and self.placed + self.together < self.min_count
+        )
 
 
 class Holding(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,19 @@ from rich.text import Text
 
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.framework.cycle import Cycle
-from kschedx.holding.model import FlavorFit, Gate, Group, Holding, Kueue, OtherScheduler, QueueShare, Quota, Said, State
+from kschedx.holding.model import (
+    FlavorFit,
+    Gate,
+    Group,
+    Holding,
+    Kueue,
+    Member,
+    OtherScheduler,
+    QueueShare,
+    Quota,
+    Said,
+    State,
+)
 from kschedx.render.layout import fact_lines
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
@@ -24,6 +36,15 @@ def held_by(holding: Holding, key: str) -> str:
     if holding.scheduler is not None:
         return _of_another(holding.scheduler, key)
     return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
+
+
+def of_a_group(group: Group) -> str:
+    """The outcome's words about a pod that fits alone, in a group that lacks room."""
+    found = group.placed + (group.together or 0)
+    return (
+        f"fits by itself, and gets no node: its group {group.name} finds room for {found:,} of the {group.min_count:,} "
+        "pods that it needs at once"
+    )
 
 
 def holding_block(holding: Holding, cycle: Cycle, width: int, *, wide: bool = False) -> list[Text]:
@@ -214,11 +235,32 @@ def _group(group: Group) -> Iterator[Fact]:
     told = (
         f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} have a node, all or none of {group.min_count:,}"
     )
-    yield Fact(label="group", items=(told,))
-    for member in group.waiting[:MOST_MEMBERS]:
-        fits = f"fits {count(member.feasible, 'node')} by itself" if member.feasible else "fits no node"
-        why = f": {', '.join(member.reasons)}" if member.reasons else ""
-        yield Fact(label="", items=(f"{member.pod} {fits}{why}",))
-    left = len(group.waiting) - MOST_MEMBERS
+    room = () if group.together is None else (f"room for {group.together:,} more together",)
+    yield Fact(label="group", items=(told, *room))
+    if not group.is_heeded:
+        gates = "the feature gates GenericWorkload and, up to 1.36, GangScheduling"
+        yield Fact(label="", items=(f"not heeded without {gates}: each pod goes by itself",))
+    # who lacks something comes first
+    shown = sorted(
+        group.waiting, key=lambda member: bool(member.node) or (group.together is None and not member.reasons)
+    )
+    for member in shown[:MOST_MEMBERS]:
+        yield Fact(label="", items=(f"{member.pod} {_member(member, is_tried=group.together is not None)}",))
+    left = len(group.waiting) + group.more - MOST_MEMBERS
     if left > 0:
         yield Fact(label="", items=(f"{left:,} more wait",))
+    if group.has_ties and group.lacks_room:
+        yield Fact(
+            label="", items=("nodes tied on the way, and the first was taken: another draw may come out otherwise",)
+        )
+
+
+def _member(member: Member, *, is_tried: bool) -> str:
+    if member.gates:
+        return f"is held back by {listed(list(member.gates), SHOWN)}"
+    if member.node:
+        return f"→ {member.node}" + (f", once {count(member.evicts, 'pod')} are evicted" if member.evicts else "")
+    alone = f"fits {count(member.feasible, 'node')} by itself" if member.feasible else "fits no node"
+    if is_tried and member.feasible:
+        alone = f"{alone}, none beside the others"
+    return f"{alone}: {', '.join(member.reasons)}" if member.reasons else alone

@@ -12,7 +12,7 @@ from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.unheard import Kind, Stake, open_stake
 from kschedx.holding import Holding
-from kschedx.render.holding import held_by
+from kschedx.render.holding import held_by, of_a_group
 from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.scores import decision
 from kschedx.render.unheard import could_prefer, could_reject, how_to_complete, not_in_the_dump
@@ -41,6 +41,8 @@ def headline_block(
         mark, style = "? ", OPEN
     if (bound := bound_by_hand(cycle)) is not None and bound.exists and not bound.refusals:
         mark, style = "✓ ", GOOD
+    if _lacks_room(cycle, holding):
+        mark, style = "✗ ", BAD
     lines = paragraph(sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
@@ -75,6 +77,8 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | N
         return f"{key}: {by_hand(bound)}"
     match cycle.outcome:
         case Outcome.SCHEDULED:
+            if holding is not None and holding.group is not None and _lacks_room(cycle, holding):
+                return f"{key} {of_a_group(holding.group)}"
             return f"{key} {_goes(cycle, ranking)}"
         case Outcome.UNSCHEDULABLE:
             return f"{key} cannot be scheduled: {_why_not(diagnosis)}"
@@ -92,6 +96,12 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | N
             return f"{key}: kube-scheduler fails with an internal error, so there is no decision"
         case _:
             assert_never(cycle.outcome)
+
+
+def _lacks_room(cycle: Cycle, holding: Holding | None) -> bool:
+    """The pod would fit by itself, and its group does not."""
+    group = None if holding is None else holding.group
+    return group is not None and group.lacks_room and cycle.outcome is Outcome.SCHEDULED
 
 
 def _whatever_else(cycle: Cycle) -> str:

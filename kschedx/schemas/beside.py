@@ -161,8 +161,24 @@ _OTHER_SCHEDULER = _object(
     },
 )
 _GROUP = _object(
-    {"name": STRING, "minCount": INTEGER, "pods": INTEGER, "placed": INTEGER},
-    {"waiting": array(_object({"pod": STRING, "feasible": INTEGER}, {"reasons": STRINGS}))},
+    {
+        "name": STRING,
+        "minCount": INTEGER,
+        "pods": INTEGER,
+        "placed": INTEGER,
+        "isHeeded": _BOOLEAN,
+        "more": INTEGER,
+        "hasTies": _BOOLEAN,
+    },
+    {
+        "together": INTEGER,
+        "waiting": array(
+            _object(
+                {"pod": STRING, "feasible": INTEGER, "evicts": INTEGER},
+                {"gates": STRINGS, "node": STRING, "reasons": STRINGS},
+            )
+        ),
+    },
 )
 
 HOLDING = _object(

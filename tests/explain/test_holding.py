@@ -293,3 +293,61 @@ def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
 def test_a_scheduler_that_nobody_knows() -> None:
     with pytest.raises(ConfigError, match="profile not found"):
         told(node("n"), about=pod(gates=(), labels={}, schedulerName="defualt-scheduler"))
+
+
+GANGS = {"GenericWorkload": True, "GangScheduling": True}
+
+
+def pod_group(min_count: int, **fields: Any) -> Json:
+    spec = {"schedulingPolicy": {"gang": {"minCount": min_count}}, **fields}
+    metadata = {"name": "g", "namespace": "ml"}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def member(name: str, *, gates: tuple[str, ...] = (), **fields: Any) -> Json:
+    return pod(name, gates=gates, schedulingGroup={"podGroupName": "g"}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("objects", "together", "lacking"),
+    [
+        ((node("a"), node("b")), 3, {}),
+        ((node("a"),), 2, {"ml/m-2": ["1 Insufficient cpu"]}),
+        ((node("a", cpu="4"),), 1, {"ml/m-1": ["1 Insufficient cpu"], "ml/m-2": ["1 Insufficient cpu"]}),
+    ],
+    ids=["room for all", "none for one", "room for one"],
+)
+def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, lacking: Json) -> None:
+    about, *others = (member(f"m-{number}") for number in range(3))
+    snapshot = kschedx.Snapshot.from_objects([*objects, *others, pod_group(3)])
+    found = kschedx.explain(snapshot, about, feature_gates=GANGS)
+    group = found.holding.group
+    assert group is not None
+    assert (group.pods, group.together, group.lacks_room) == (3, together, bool(lacking))
+    assert {one.pod: list(one.reasons) for one in group.waiting if not one.node} == lacking
+    assert found.outcome == "Scheduled"
+    assert found.overall == ("Unschedulable" if lacking else "Scheduled")
+
+
+def test_who_is_gated_or_missing_is_told_before_room() -> None:
+    others = [member("m-1"), member("m-2", gates=("example.com/quota",))]
+    group = told(node("a"), *others, pod_group(4), about=member("m-0"), feature_gates=GANGS)["group"]
+    assert (group["pods"], group["minCount"], group["together"]) == (3, 4, 2)
+    assert group["waiting"][2]["gates"] == ["example.com/quota"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"gates": None}, {"constraints": {"topology": [{"key": "zone"}]}}],
+    ids=["gates off", "placements by topology"],
+)
+def test_a_group_that_is_not_known_as_a_whole(fields: Json) -> None:
+    constraints = {"schedulingConstraints": fields["constraints"]} if "constraints" in fields else {}
+    options: Json = {} if "gates" in fields else {"feature_gates": GANGS}
+    snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), member("m-2"), pod_group(3, **constraints)])
+    found = kschedx.explain(snapshot, member("m-0"), **options)
+    group = found.holding.group
+    assert group is not None
+    assert (group.is_heeded, group.together) == ("gates" not in fields, None)
+    assert found.overall == "Scheduled"
+    assert [one.feasible for one in group.waiting] == [1, 1, 1]

@@ -130,6 +130,15 @@ def test_it_takes_part_in_a_comparison(run: Path) -> None:
     assert "LicenseSeats" in ran.out
 
 
+def test_it_takes_part_in_a_simulation(run: Path) -> None:
+    ran = kschedx(run, "simulate", "-s", "cluster.json", "--config", "scheduler.json", "-o", "json")
+    assert (ran.code, ran.err) == (1, "")
+    decided = {one["pod"]: one for one in json.loads(ran.out)["steps"]}
+    assert decided["default/solver-1"]["node"] == "desk-2"
+    assert decided["default/web"]["outcome"] == "Scheduled"
+    assert "3 node(s) had no free seat of matlab" in decided["default/batch-0"]["message"]
+
+
 def test_it_is_listed_with_its_package(run: Path) -> None:
     ran = kschedx(run, "plugins")
     assert ran.code == 0
