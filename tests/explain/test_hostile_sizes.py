@@ -33,9 +33,9 @@ SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {
 def test_an_object_of_many_parts(place: Manifest, spec: Manifest) -> None:
     builder = SnapshotBuilder()
     builder.add_objects([place, pod("x", spec=spec), pod("y", on="n", spec=spec)])
-    started = time.monotonic()
+    started = time.process_time()
     assert explain(Snapshot.of_contents(builder.finish()), "default/x").to_dict()["outcome"]
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def terms(count: int, kind: str) -> Manifest:
@@ -105,6 +105,6 @@ def test_why_no_fix_is_tried_is_in_the_document() -> None:
     ],
 )
 def test_a_message_without_end(message: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     events.parse(message)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
