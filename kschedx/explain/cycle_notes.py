@@ -67,7 +67,7 @@ ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
 
 def _accounts(cycle: Cycle) -> Iterator[CycleNote]:
     args = cycle.profile.args.get(NUMA)
-    if NUMA in cycle.profile.points["filter"] and isinstance(args, Mapping):
+    if NUMA in cycle.profile.points.get("filter", ()) and isinstance(args, Mapping):
         settings = [name for name in ACCOUNTS if args.get(name)]
         if settings and any(cycle.snapshot.of(NodeResourceTopology)):
             yield KeepsAccount(plugin=NUMA, setting=settings[-1])
