@@ -27,7 +27,14 @@ from tests.golden.stories import STORIES, Story
 from tests.laws.clusters import TARGET, Cluster, clusters
 
 DECISION = ("outcome", "bestNodes", "message", "preEnqueue", "preFilter", "filter", "score", "postFilter")
-AS_WRITTEN = {"reason", "creationTimestamp", "kubeletVersion"}
+AS_WRITTEN = {
+    "reason",
+    "creationTimestamp",
+    "kubeletVersion",
+    "node.kubernetes.io/instance-type",
+    "karpenter.k8s.aws/instance-family",
+    "karpenter.k8s.aws/instance-size",
+}
 """Keys of values that are no names, though they may read like some."""
 
 
