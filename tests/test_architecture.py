@@ -326,10 +326,6 @@ def told(pod):
 
 LONGEST = 400
 LONGER = {
-    "autoscaler/loop.py": "one loop in its order",
-    "cel/library/kubernetes.py": "a table of functions",
-    "cel/library/lists.py": "a table of functions",
-    "cel/library/standard.py": "a table of functions",
     "cel/values.py": "a class for each type of value",
     "api/devices.py": "records of one API group",
     "api/storage.py": "records of one API group",

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 
 from kschedx.cel.functions import Function, Overload
-from kschedx.cel.library import addresses, formats, kubernetes, lists, standard, texts, times
+from kschedx.cel.library import addresses, formats, kubernetes, lists, optionals, standard, texts, times
 from kschedx.cel.types import (
     ANY,
     BOOL,
@@ -141,6 +141,7 @@ class Environment:
             *standard.FUNCTIONS,
             *times.FUNCTIONS,
             *lists.FUNCTIONS,
+            *optionals.FUNCTIONS,
             *kubernetes.FUNCTIONS,
             *addresses.FUNCTIONS,
             *formats.FUNCTIONS,

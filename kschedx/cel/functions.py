@@ -88,13 +88,19 @@ def guarded(function: Function, overload: Overload) -> Run | None:
 
 
 def single(
-    name: str, identifier: str, arguments: tuple[Type, ...], result: Type, run: Run, *, is_member: bool = True
+    name: str,
+    identifier: str,
+    arguments: tuple[Type, ...],
+    result: Type,
+    run: Run | None = None,
+    *,
+    is_member: bool = True,
 ) -> Function:
     """A function with one overload."""
     return Function(name=name, overloads=(overload(identifier, arguments, result, run, is_member=is_member),))
 
 
 def overload(
-    identifier: str, arguments: tuple[Type, ...], result: Type, run: Run | None, *, is_member: bool = True
+    identifier: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, *, is_member: bool = True
 ) -> Overload:
     return Overload(id=identifier, arguments=arguments, result=result, is_member=is_member, run=run)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kschedx.cel.library.standard import text_built
+from kschedx.cel.library.arithmetic import text_built
 from kschedx.cel.library.times import duration_text, timestamp_text
 from kschedx.cel.syntax import Call, Expr, ListNode, Literal, MapNode
 from kschedx.cel.types import Kind, Type

@@ -1,7 +1,6 @@
-"""The libraries of lists, sets, optional values and comprehensions of two variables.
+"""The libraries of lists and sets.
 
-Upstream: apiserver/pkg/cel/library/lists.go; cel-go's ext/lists.go, version 3, ext/sets.go, ext/comprehensions.go and
-cel/library.go.
+Upstream: apiserver/pkg/cel/library/lists.go; cel-go's ext/lists.go, version 3, and ext/sets.go.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cmp_to_key
 
-from kschedx.cel.functions import Function, Overload, Run
-from kschedx.cel.library.standard import add, contains
+from kschedx.cel.functions import Function, Run, overload, single
+from kschedx.cel.library.arithmetic import add
+from kschedx.cel.library.standard import contains
 from kschedx.cel.types import (
     BOOL,
     BYTES,
@@ -21,9 +21,7 @@ from kschedx.cel.types import (
     STRING,
     TIMESTAMP,
     UINT,
-    Type,
     list_of,
-    map_of,
     optional_of,
     parameter,
 )
@@ -31,23 +29,18 @@ from kschedx.cel.values import (
     COMPARABLE,
     NO_OVERLOAD,
     NONE,
-    NULL,
     Budget,
     Duration,
     Fault,
     Growing,
     Joined,
     ListValue,
-    MapValue,
     Optional,
-    Quantity,
     Uint,
     Value,
     compare,
     equal,
     is_list,
-    map_key,
-    printed_key,
     type_value,
 )
 
@@ -117,7 +110,7 @@ def _index_of(*, from_the_end: bool) -> Run:
         if not is_list(items):
             return NO_OVERLOAD
         places = range(len(items) - 1, -1, -1) if from_the_end else range(len(items))
-        whole = items if isinstance(items, list) else _copied(budget, items)
+        whole = items if isinstance(items, list) else copied(budget, items)
         for index in places:
             budget.spend(1)
             if equal(whole[index], item, budget) is True:
@@ -127,7 +120,7 @@ def _index_of(*, from_the_end: bool) -> Run:
     return run
 
 
-def _copied(budget: Budget, items: ListValue) -> list[Value]:
+def copied(budget: Budget, items: ListValue) -> list[Value]:
     budget.spend(len(items))
     return list(items)
 
@@ -143,7 +136,7 @@ def _slice(budget: Budget, items: ListValue, start: int, end: int) -> Value:
         return Fault(f"{told}start index must be less than or equal to end index")
     if len(items) < end:
         return Fault(f"{told}list is length {len(items)}")
-    return _copied(budget, items)[start:end]
+    return copied(budget, items)[start:end]
 
 
 def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
@@ -177,7 +170,7 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
     first = keys[0]
     if type(first) not in COMPARABLE:
         return Fault("list elements must be comparable")
-    own, own_keys = _copied(budget, items), _copied(budget, keys)
+    own, own_keys = copied(budget, items), copied(budget, keys)
     if len(own) > 1 and any(type_value(one) != type_value(first) for one in own_keys):
         return Fault("list elements must have the same type")
 
@@ -199,7 +192,7 @@ def _range(budget: Budget, count: int) -> Value:
 
 
 def _reverse(budget: Budget, items: ListValue) -> Value:
-    return _copied(budget, items)[::-1]
+    return copied(budget, items)[::-1]
 
 
 def _distinct(budget: Budget, items: ListValue) -> Value:
@@ -225,28 +218,7 @@ def _set_intersects(budget: Budget, items: ListValue, others: ListValue) -> Valu
     return any(contains(budget, one, others) for one in items)
 
 
-# --- optional values
-
-
-def is_zero(value: Value) -> bool:
-    """A value that optional.ofNonZeroValue leaves out."""
-    if value is NULL:
-        return True
-    if isinstance(value, bool | int | float | str | bytes):
-        return not value
-    if is_list(value) or isinstance(value, MapValue):
-        return not len(value)
-    if isinstance(value, Optional):
-        return value.value is None
-    return isinstance(value, Quantity) and False
-
-
-def _of_non_zero(_: Budget, value: Value) -> Value:
-    return NONE if is_zero(value) else Optional(value)
-
-
-def _value(_: Budget, one: Optional) -> Value:
-    return Fault("optional.none() dereference") if one.value is None else one.value
+# --- first() and last()
 
 
 def _end(*, is_last: bool) -> ListOperation:
@@ -256,56 +228,17 @@ def _end(*, is_last: bool) -> ListOperation:
     return run
 
 
-def _unwrapped(budget: Budget, items: ListValue) -> Value:
-    found: list[Value] = []
-    for one in _copied(budget, items):
-        if not isinstance(one, Optional):
-            return Fault(f"value {printed_key(one)} is not optional")
-        if one.value is not None:
-            found.append(one.value)
-    return found
-
-
-# --- transformMap()
-
-
-def _insert(_: Budget, into: MapValue, key: Value, value: Value) -> Value:
-    own = map_key(key)
-    if own in into.entries:
-        return Fault(f"insert failed: key {printed_key(key)} already exists")
-    into.entries[own] = value
-    return into
-
-
-def _insert_all(budget: Budget, into: MapValue, other: MapValue) -> Value:
-    for key in other.own_keys():
-        budget.spend(1)
-        found = _insert(budget, into, key, other.find(key))
-        if isinstance(found, Fault):
-            return found
-    return into
-
-
 # --- the table
 
-_T, _A, _K, _V = parameter("T"), parameter("A"), parameter("K"), parameter("V")
+_T, _A, _V = parameter("T"), parameter("A"), parameter("V")
 _LIST = list_of(_T)
-_OPTIONAL = optional_of(_V)
-
-
-def _member(overload: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None) -> Overload:
-    return Overload(id=overload, arguments=arguments, result=result, is_member=True, run=run)
-
-
-def _global(overload: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None) -> Overload:
-    return Overload(id=overload, arguments=arguments, result=result, run=run)
 
 
 def _extreme_function(name: str, replaced_by: int) -> Function:
     run = _on_list(_extreme(name, replaced_by))
     return Function(
         name=name,
-        overloads=tuple(_member(f"list_{word}_{name}_{word}", (list_of(one),), one, run) for word, one in _ORDERED),
+        overloads=tuple(overload(f"list_{word}_{name}_{word}", (list_of(one),), one, run) for word, one in _ORDERED),
     )
 
 
@@ -313,114 +246,50 @@ FUNCTIONS = (
     Function(
         name="isSorted",
         overloads=tuple(
-            _member(f"list_{word}_is_sorted_bool", (list_of(one),), BOOL, _on_list(_is_sorted))
+            overload(f"list_{word}_is_sorted_bool", (list_of(one),), BOOL, _on_list(_is_sorted))
             for word, one in _ORDERED
         ),
     ),
     Function(
         name="sum",
         overloads=tuple(
-            _member(f"list_{word}_sum_{word}", (list_of(one),), one, _on_list(_sum(zero)))
+            overload(f"list_{word}_sum_{word}", (list_of(one),), one, _on_list(_sum(zero)))
             for word, one, zero in _SUMMED
         ),
     ),
     _extreme_function("max", -1),
     _extreme_function("min", 1),
-    Function(
-        name="indexOf",
-        overloads=(_member("list_a_index_of_int", (list_of(_A), _A), INT, _index_of(from_the_end=False)),),
-    ),
-    Function(
-        name="lastIndexOf",
-        overloads=(_member("list_a_last_index_of_int", (list_of(_A), _A), INT, _index_of(from_the_end=True)),),
-    ),
-    Function(
-        name="sets.contains",
-        overloads=(_global("list_sets_contains_list", (_LIST, _LIST), BOOL, _set_contains),),
-    ),
-    Function(
-        name="sets.equivalent",
-        overloads=(_global("list_sets_equivalent_list", (_LIST, _LIST), BOOL, _set_equivalent),),
-    ),
-    Function(
-        name="sets.intersects",
-        overloads=(_global("list_sets_intersects_list", (_LIST, _LIST), BOOL, _set_intersects),),
-    ),
-    Function(name="optional.of", overloads=(_global("optional_of", (_V,), _OPTIONAL, lambda _, one: Optional(one)),)),
-    Function(
-        name="optional.ofNonZeroValue",
-        overloads=(_global("optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero),),
-    ),
-    Function(name="optional.none", overloads=(_global("optional_none", (), _OPTIONAL, lambda _: NONE),)),
-    Function(name="value", overloads=(_member("optional_value", (_OPTIONAL,), _V, _value),)),
-    Function(
-        name="hasValue",
-        overloads=(_member("optional_hasValue", (_OPTIONAL,), BOOL, lambda _, one: one.value is not None),),
-    ),
-    Function(name="or", overloads=(_member("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),)),
-    Function(name="orValue", overloads=(_member("optional_orValue_value", (_OPTIONAL, _V), _V),)),
-    Function(name="_?._", overloads=(_global("select_optional_field", (DYN, STRING), _OPTIONAL),)),
-    Function(
-        name="_[?_]",
-        overloads=(
-            _global("list_optindex_optional_int", (list_of(_V), INT), _OPTIONAL),
-            _global("optional_list_optindex_optional_int", (optional_of(list_of(_V)), INT), _OPTIONAL),
-            _global("map_optindex_optional_value", (map_of(_K, _V), _K), _OPTIONAL),
-            _global("optional_map_optindex_optional_value", (optional_of(map_of(_K, _V)), _K), _OPTIONAL),
-        ),
-    ),
-    Function(
-        name="_[_]",
-        overloads=(
-            _global("index_list", (list_of(_A), INT), _A),
-            _global("index_map", (map_of(_A, parameter("B")), _A), parameter("B")),
-            _global("optional_list_index_int", (optional_of(list_of(_V)), INT), _OPTIONAL),
-            _global("optional_map_index_value", (optional_of(map_of(_K, _V)), _K), _OPTIONAL),
-        ),
-    ),
-    Function(name="last", overloads=(_member("list_last", (list_of(_V),), _OPTIONAL, _on_list(_end(is_last=True))),)),
-    Function(
-        name="first", overloads=(_member("list_first", (list_of(_V),), _OPTIONAL, _on_list(_end(is_last=False))),)
-    ),
-    Function(
-        name="optional.unwrap",
-        overloads=(_global("optional_unwrap", (list_of(_OPTIONAL),), list_of(_V), _unwrapped),),
-    ),
-    Function(
-        name="unwrapOpt",
-        overloads=(_member("optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_V), _unwrapped),),
-    ),
-    Function(
-        name="cel.@mapInsert",
-        overloads=(
-            _global("@mapInsert_map_key_value", (map_of(_K, _V), _K, _V), map_of(_K, _V), _insert),
-            _global("@mapInsert_map_map", (map_of(_K, _V), map_of(_K, _V)), map_of(_K, _V), _insert_all),
-        ),
-    ),
-    Function(name="slice", overloads=(_member("list_slice", (_LIST, INT, INT), _LIST, _slice),)),
+    single("indexOf", "list_a_index_of_int", (list_of(_A), _A), INT, _index_of(from_the_end=False)),
+    single("lastIndexOf", "list_a_last_index_of_int", (list_of(_A), _A), INT, _index_of(from_the_end=True)),
+    single("sets.contains", "list_sets_contains_list", (_LIST, _LIST), BOOL, _set_contains, is_member=False),
+    single("sets.equivalent", "list_sets_equivalent_list", (_LIST, _LIST), BOOL, _set_equivalent, is_member=False),
+    single("sets.intersects", "list_sets_intersects_list", (_LIST, _LIST), BOOL, _set_intersects, is_member=False),
+    single("last", "list_last", (list_of(_V),), optional_of(_V), _on_list(_end(is_last=True))),
+    single("first", "list_first", (list_of(_V),), optional_of(_V), _on_list(_end(is_last=False))),
+    single("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice),
     Function(
         name="flatten",
         overloads=(
-            _member("list_flatten", (list_of(_LIST),), _LIST, _flatten),
-            _member("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten),
+            overload("list_flatten", (list_of(_LIST),), _LIST, _flatten),
+            overload("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten),
         ),
         checks_its_arguments=True,
     ),
     Function(
         name="sort",
-        overloads=tuple(_member(f"list_{one.name}_sort", (list_of(one),), list_of(one)) for _, one in _ORDERED),
+        overloads=tuple(overload(f"list_{one.name}_sort", (list_of(one),), list_of(one)) for _, one in _ORDERED),
         run=_sort,
         takes=(list, Growing, Joined),
     ),
     Function(
         name="@sortByAssociatedKeys",
         overloads=tuple(
-            _member(f"list_{one.name}_sortByAssociatedKeys", (_LIST, list_of(one)), _LIST) for _, one in _ORDERED
+            overload(f"list_{one.name}_sortByAssociatedKeys", (_LIST, list_of(one)), _LIST) for _, one in _ORDERED
         ),
         run=_sorted_by,
         takes=(list, Growing, Joined),
     ),
-    Function(name="lists.range", overloads=(_global("lists_range", (INT,), list_of(INT), _range),)),
-    Function(name="reverse", overloads=(_member("list_reverse", (_LIST,), _LIST, _reverse),)),
-    Function(name="distinct", overloads=(_member("list_distinct", (_LIST,), _LIST, _distinct),)),
+    single("lists.range", "lists_range", (INT,), list_of(INT), _range, is_member=False),
+    single("reverse", "list_reverse", (_LIST,), _LIST, _reverse),
+    single("distinct", "list_distinct", (_LIST,), _LIST, _distinct),
 )

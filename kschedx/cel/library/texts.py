@@ -5,19 +5,11 @@ Upstream: cel-go's ext/strings.go, version 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from kschedx.cel.functions import Function, Overload, Run
+from kschedx.cel.functions import Function, Overload, Run, overload, single
+from kschedx.cel.library.arithmetic import text_built
 from kschedx.cel.library.formatting import formatted
-from kschedx.cel.library.standard import text_built
-from kschedx.cel.types import DYN, INT, STRING, Type, list_of
-from kschedx.cel.values import (
-    Budget,
-    Fault,
-    Value,
-    is_list,
-    printed_key,
-)
+from kschedx.cel.types import DYN, INT, STRING, list_of
+from kschedx.cel.values import Budget, Fault, Value, is_list, printed_key
 
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -115,53 +107,49 @@ def _join(budget: Budget, items: Value, separator: str = "") -> Value:
     return separator.join(texts)
 
 
-def _member(overload: str, arguments: tuple[Type, ...], result: Type, run: Callable[..., Value]) -> Overload:
-    return Overload(id=overload, arguments=arguments, result=result, is_member=True, run=run)
-
-
 _S, _I = STRING, INT
 
 FUNCTIONS = (
-    Function(name="charAt", overloads=(_member("string_char_at_int", (_S, _I), _S, _char_at),)),
+    single("charAt", "string_char_at_int", (_S, _I), _S, _char_at),
     Function(
         name="indexOf",
         overloads=(
-            _member("string_index_of_string", (_S, _S), _I, index_of),
-            _member("string_index_of_string_int", (_S, _S, _I), _I, index_of),
+            overload("string_index_of_string", (_S, _S), _I, index_of),
+            overload("string_index_of_string_int", (_S, _S, _I), _I, index_of),
         ),
     ),
     Function(
         name="lastIndexOf",
         overloads=(
-            _member("string_last_index_of_string", (_S, _S), _I, last_index_of),
-            _member("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
+            overload("string_last_index_of_string", (_S, _S), _I, last_index_of),
+            overload("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
         ),
     ),
-    Function(name="lowerAscii", overloads=(_member("string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),)),
-    Function(name="upperAscii", overloads=(_member("string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),)),
+    single("lowerAscii", "string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),
+    single("upperAscii", "string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),
     Function(
         name="replace",
         overloads=(
-            _member("string_replace_string_string", (_S, _S, _S), _S, _replace),
-            _member("string_replace_string_string_int", (_S, _S, _S, _I), _S, _replace),
+            overload("string_replace_string_string", (_S, _S, _S), _S, _replace),
+            overload("string_replace_string_string_int", (_S, _S, _S, _I), _S, _replace),
         ),
     ),
     Function(
         name="split",
         overloads=(
-            _member("string_split_string", (_S, _S), list_of(_S), _split),
-            _member("string_split_string_int", (_S, _S, _I), list_of(_S), _split),
+            overload("string_split_string", (_S, _S), list_of(_S), _split),
+            overload("string_split_string_int", (_S, _S, _I), list_of(_S), _split),
         ),
     ),
     Function(
         name="substring",
         overloads=(
-            _member("string_substring_int", (_S, _I), _S, _substring),
-            _member("string_substring_int_int", (_S, _I, _I), _S, _substring),
+            overload("string_substring_int", (_S, _I), _S, _substring),
+            overload("string_substring_int_int", (_S, _I, _I), _S, _substring),
         ),
     ),
-    Function(name="trim", overloads=(_member("string_trim", (_S,), _S, _trim),)),
-    Function(name="format", overloads=(_member("string_format", (_S, list_of(DYN)), _S, formatted),)),
+    single("trim", "string_trim", (_S,), _S, _trim),
+    single("format", "string_format", (_S, list_of(DYN)), _S, formatted),
     Function(
         name="strings.quote",
         overloads=(Overload(id="strings_quote", arguments=(_S,), result=_S, run=_quote),),
@@ -169,8 +157,8 @@ FUNCTIONS = (
     Function(
         name="join",
         overloads=(
-            _member("list_join", (list_of(_S),), _S, _join),
-            _member("list_join_string", (list_of(_S), _S), _S, _join),
+            overload("list_join", (list_of(_S),), _S, _join),
+            overload("list_join_string", (list_of(_S), _S), _S, _join),
         ),
     ),
 )
