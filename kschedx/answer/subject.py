@@ -28,7 +28,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     is_new: bool = False
     """It comes from a manifest."""
     first: Subject | None = None
-    """As it is before controllers make claims for the pod, where they do."""
+    """As kube-scheduler sees it before the claims that controllers make for the pod, where they do."""
 
 
 def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
@@ -72,16 +72,21 @@ def admitted(
         require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
-    first = Subject(snapshot=snapshot, pod=pod)
+    sent = Subject(snapshot=snapshot, pod=pod)
     snapshot, pod, of_volumes = with_ephemeral_claims(snapshot, pod, manifest)
     snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod)
     later = (*of_volumes, *of_devices)
+    first: Subject | None = None
+    if later:
+        first = sent
+    elif of_controller:  # made before the pod, which kube-scheduler may see first: it watches each by itself
+        first = Subject(snapshot=before, pod=pod)
     return Subject(
         snapshot=snapshot,
         pod=pod,
         notes=(*notes, *of_controller, *later),
         is_new=True,
-        first=first if later else None,
+        first=first,
     )
 
 

@@ -114,6 +114,22 @@ def test_a_new_stateful_set_is_judged_with_its_claims(tmp_path: Path) -> None:
     assert "claim default/data-web-0" in ran.out
 
 
+@pytest.mark.parametrize("of_pod", [{}, {"scratch": CLAIM_SPEC}], ids=["its own", "ephemeral ones too"])
+def test_the_first_attempt_stays_in_the_document(tmp_path: Path, of_pod: Manifest) -> None:
+    """Where kube-scheduler sees the pod before its claims; of claims that come after the pod it always does."""
+    claims = [{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}]
+    stateful = workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims)
+    volumes = [{"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": spec}}} for name, spec in of_pod.items()]
+    stateful = dict(changed(stateful, "spec.template.spec.volumes", volumes))
+    found = document(asked(tmp_path, CLASS, stateful, options="-o json"))
+    said = {note["firstAttempt"] for note in found["notes"] if note["id"] == "claims-from-templates"}
+    waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "web-0-scratch"'
+    expected = waits if of_pod else 'persistentvolumeclaim "data-web-0" not found'
+    assert found["outcome"] == "Scheduled"
+    assert len(said) == 1
+    assert expected in said.pop()
+
+
 def test_an_ephemeral_volume_is_judged_with_its_claim(tmp_path: Path) -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}
     ran = asked(tmp_path, CLASS, changed(POD, "spec.volumes", [volume]), options="-o json")

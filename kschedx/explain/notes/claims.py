@@ -12,7 +12,7 @@ class _ClaimsMade(NoteFacts, frozen=True, kw_only=True):
     claims: tuple[str, ...]
     """`namespace/name`."""
     first_attempt: str | None = None
-    """What kube-scheduler says before the claims are made; None where that was not asked."""
+    """What kube-scheduler says where it sees the pod before the claims; None where that was not asked."""
 
     @property
     def facts(self) -> dict[str, object]:
