@@ -10,6 +10,7 @@ from msgspec import Struct
 from kschedx.answer.note import Note
 from kschedx.answer.replicas import Replicas
 from kschedx.explain import notes
+from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
@@ -46,13 +47,22 @@ class Explanation(Struct, frozen=True, dict=True):
     def outcome(self) -> Outcome:
         return self.cycle.outcome
 
+    @cached_property
+    def becomes(self) -> Outcome:
+        """What becomes of the pod: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
+        if (bound := bound_by_hand(self.cycle)) is None:
+            return self.outcome
+        return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
+
     @property
     def overall(self) -> Outcome:
         """What becomes of all that was asked about: of every replica, where there are several, and of a pod's group."""
-        if self.outcome is Outcome.SCHEDULED and self.cycle.pod.spec.scheduling_group is not None:
+        pod = self.cycle.pod
+        is_queued = not pod.spec.node_name
+        if is_queued and self.outcome is Outcome.SCHEDULED and pod.spec.scheduling_group is not None:
             group = self.holding.group
             return Outcome.UNSCHEDULABLE if group is not None and group.lacks_room else self.outcome
-        return Outcome.SCHEDULED if self.replicas is not None and self.replicas.fits else self.outcome
+        return Outcome.SCHEDULED if self.replicas is not None and self.replicas.fits else self.becomes
 
     @property
     def best_nodes(self) -> tuple[str, ...]:
@@ -72,7 +82,7 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
-        if self.outcome is Outcome.SCHEDULED:
+        if self.becomes is Outcome.SCHEDULED:
             return ()
         from kschedx.answer.fix import Fix
         from kschedx.fixes import find_fixes
@@ -113,7 +123,7 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def no_fix(self) -> str:
         """Why no fix is verified; empty where one is, or where there is nothing to fix."""
-        if self.outcome is Outcome.SCHEDULED:
+        if self.becomes is Outcome.SCHEDULED:
             return ""
         from kschedx.fixes import Certainty, why_no_fix
         from kschedx.render.words.fixes import no_fix

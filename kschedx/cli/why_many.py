@@ -13,6 +13,7 @@ from kschedx.answer.explanation import Explanation
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.many import Answer, Group, Taken, cause_of, decisive
 from kschedx.framework.cycle import Outcome
 
@@ -74,6 +75,7 @@ class Asked:
         what the API server refuses."""
         from kschedx.render.unheard import could_reject
         from kschedx.render.words import headline
+        from kschedx.render.words.notes.cycle import by_hand
 
         item = self._items[index]
         undecided = self._undecided(item)
@@ -84,6 +86,9 @@ class Asked:
         except NotAdmittedError as error:
             said = f"{error.message} ({error.hint})" if error.hint else error.message
             return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None
+        if (bound := bound_by_hand(found.cycle)) is not None:
+            nodes = (bound.node,) if bound.is_taken else ()
+            return replace(undecided, outcome=found.becomes, nodes=nodes, message=by_hand(bound)), found
         match found.outcome:
             case Outcome.GATED:
                 message = ""

@@ -87,7 +87,7 @@ def explained(
     from kschedx.simulate.lacking import Gathering  # a pod by itself needs no queue
     from kschedx.simulate.workloads import has_replicas
 
-    if not has_replicas(found.workload):
+    if not has_replicas(found.workload) or subject.pod.spec.node_name:  # whom no queue has, nobody places
         return explain(subject, setup, question.autoscaling, question.provisioning)
     gathering = Gathering(clusters.before, clusters.applied, setup)
     is_written = found.document is not None or bool(wanted.tries or wanted.dry_run)

@@ -94,8 +94,10 @@ def _together(
     """One after the other, in the order of the queue; what no queue takes is looked at alone."""
     from msgspec.structs import replace
 
+    from kschedx.answer.run import explain
     from kschedx.cli.manifests import Written
     from kschedx.cli.why_many import Asked, Replica
+    from kschedx.framework.cycle import Outcome
     from kschedx.render.many import evicted_note
     from kschedx.simulate.lacking import Gathering, Group
 
@@ -110,6 +112,11 @@ def _together(
         is_written = isinstance(one, Written) and one.document is not None
         try:
             subject = subject_of(question, gathering.snapshot, setup, one, wanted)
+            if subject.pod.spec.node_name:  # no queue has it; where the kubelet takes it, it takes room
+                items[number] = (_item(wanted, subject, one, partial(explain, subject, setup)),)
+                if explain(subject, setup).becomes is Outcome.SCHEDULED:
+                    gathering.add(subject, None, is_written=is_written)
+                continue
             groups.append((one, gathering.add(subject, workload, is_written=is_written)))
         except NotAdmittedError as error:
             items[number] = (_refused(wanted, one, error),)

@@ -39,9 +39,9 @@ def headline_block(
         mark, style = "‖ ", OPEN
     if cycle.outcome is Outcome.UNDECIDED:
         mark, style = "? ", OPEN
-    if (bound := bound_by_hand(cycle)) is not None and bound.exists and not bound.refusals:
-        mark, style = "✓ ", GOOD
-    if _lacks_room(cycle, holding):
+    if (bound := bound_by_hand(cycle)) is not None:
+        mark, style = ("✓ ", GOOD) if bound.is_taken else ("✗ ", BAD)
+    elif _lacks_room(cycle, holding):
         mark, style = "✗ ", BAD
     lines = paragraph(sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     if ranking and ranking.margin is not None and cycle.nominated is None:

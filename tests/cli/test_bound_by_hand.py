@@ -47,4 +47,29 @@ def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], e
     headline, *below = ran.out.splitlines()
     absent = "default/x: spec.nodeName binds it to b: kube-scheduler never sees it, and there is no such node"
     assert headline[2:] == (SAID + expected if expected else absent)
+    assert (headline[0], ran.code) == (("✓", 0) if expected.startswith("of resources") else ("✗", 1))
     assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"
+
+
+def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path) -> None:
+    """Cordoned: one that fits there, one that does not, and a Deployment whose template names the node."""
+    machines = [node("a", allocatable={"cpu": "4", "pods": "9"}, unschedulable=True), node("b")]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": machines}))
+    fits, large = asking("1"), {**asking("9"), "metadata": {"name": "large"}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": asking("1")["spec"]}
+    selector = {"matchLabels": {"app": "web"}}
+    made = {"metadata": {"name": "web"}, "spec": {"replicas": 2, "selector": selector, "template": template}}
+    (tmp_path / "web.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **made}))
+    (tmp_path / "fits.json").write_text(json.dumps(fits))
+    (tmp_path / "large.json").write_text(json.dumps(large))
+    for name, code in (("fits", 0), ("large", 1), ("web", 0)):
+        ran = kschedx("why", f"{name}.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+        assert (ran.code, ran.out[0]) == (code, "✗" if code else "✓")
+        assert "spec.nodeName binds it to a" in ran.out.splitlines()[0]
+    for more in ([], ["--alone"]):
+        files = ["-f", "fits.json", "-f", "large.json", "-f", "web.json"]
+        ran = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
+        assert ran.code == 1
+        assert ran.out.startswith("3 pods: 2 can be scheduled, 1 cannot\n")
+        assert "the kubelet there would refuse it (OutOfcpu)" in ran.out
+        assert "default/x → a" in ran.out

@@ -43,6 +43,11 @@ class BoundByHand(NoteFacts, frozen=True, kw_only=True):
     refusals: tuple[str, ...] = ()
     """Reasons for which the node's kubelet would refuse the pod."""
 
+    @property
+    def is_taken(self) -> bool:
+        """Nothing that is sure keeps the pod from the node."""
+        return self.exists and not self.refusals
+
 
 class NominatedNodeFirst(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "nominated-node-first"
