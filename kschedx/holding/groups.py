@@ -61,9 +61,13 @@ def group_of(scheduler: Scheduler, cycle: Cycle, attempt: Try) -> Group | None:
     if not is_heeded or found.more or _is_for_others(scheduler, cycle, group):
         return found
     try:
-        return _together(found, Run(scheduler.on(snapshot), cycle.profile), rows)
+        first = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=0)
+        if not (first.lacks_room and first.has_ties):
+            return first
+        last = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=-1)
     except UndecidableError:
         return found
+    return first if last.lacks_room else replace(last, is_by_draw=True)
 
 
 def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
@@ -94,10 +98,10 @@ def _is_for_others(scheduler: Scheduler, cycle: Cycle, group: PodGroup) -> bool:
     return bool(scheduler.config.extenders or cycle.profile.unknown or group.spec.scheduling_constraints)
 
 
-def _together(group: Group, run: Run, rows: list[int]) -> Group:
+def _together(group: Group, run: Run, rows: list[int], draw: int) -> Group:
     """Those that wait placed one after another, each with those before it on their nodes, as in a cycle of the group.
 
-    Among nodes that tie it is the first here, and any in kube-scheduler.
+    `draw`: which of the nodes that tie is taken, where kube-scheduler takes any.
     """
     members: dict[int, Member] = dict(zip(rows, group.waiting, strict=True))
     has_ties = False
@@ -119,10 +123,11 @@ def _together(group: Group, run: Run, rows: list[int]) -> Group:
             members[row] = replace(member, reasons=told)
             continue
         has_ties |= len(choice) > 1
-        victims = evicted.get(choice[0], ())
+        node = choice[draw]
+        victims = evicted.get(node, ())
         for victim in victims:
             run.evict(victim, waits=False)
-        run.bind(row, choice[0])
-        members[row] = replace(member, node=run.cluster.node_names[choice[0]], evicts=len(victims))
+        run.bind(row, node)
+        members[row] = replace(member, node=run.cluster.node_names[node], evicts=len(victims))
     waiting = tuple(members.values())
     return replace(group, waiting=waiting, together=sum(bool(one.node) for one in waiting), has_ties=has_ties)

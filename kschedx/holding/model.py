@@ -227,7 +227,9 @@ class Group(Struct, frozen=True, kw_only=True):
     together: int | None = None
     """How many of those that wait find a node together; None where that is not known."""
     has_ties: bool = False
-    """Nodes shared the highest total on the way: with another draw it could come out differently."""
+    """Nodes shared the highest total on the way. Where room is lacking, the first and the last were each tried."""
+    is_by_draw: bool = False
+    """With the first of the nodes that tie the group lacks room, with the last, as told here, it has it."""
 
     @property
     def lacks_room(self) -> bool:

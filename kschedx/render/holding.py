@@ -250,9 +250,9 @@ def _group(group: Group) -> Iterator[Fact]:
     if left > 0:
         yield Fact(label="", items=(f"{left:,} more wait",))
     if group.has_ties and group.lacks_room:
-        yield Fact(
-            label="", items=("nodes tied on the way, and the first was taken: another draw may come out otherwise",)
-        )
+        yield Fact(label="", items=("nodes tied on the way: with the first of them as with the last there is no room",))
+    if group.is_by_draw:
+        yield Fact(label="", items=("that is by one draw among nodes that tie: by another there is no room",))
 
 
 def _member(member: Member, *, is_tried: bool) -> str:

@@ -169,6 +169,7 @@ _GROUP = _object(
         "isHeeded": _BOOLEAN,
         "more": INTEGER,
         "hasTies": _BOOLEAN,
+        "isByDraw": _BOOLEAN,
     },
     {
         "together": INTEGER,

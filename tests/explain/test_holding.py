@@ -329,6 +329,18 @@ def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, 
     assert found.overall == ("Unschedulable" if lacking else "Scheduled")
 
 
+def test_room_that_depends_on_the_draw_among_nodes_that_tie() -> None:
+    """The first pod fits both nodes alike, the second, which can use the first node alone, not beside it."""
+    nodes = node("a", cpu="4", zone="z"), node("b", cpu="4", zone="y")
+    about, other = member("m-0"), member("m-1", nodeSelector={"zone": "z"})
+    snapshot = kschedx.Snapshot.from_objects([*nodes, other, pod_group(2)])
+    found = kschedx.explain(snapshot, about, feature_gates=GANGS)
+    group = found.holding.group
+    assert group is not None
+    assert (group.together, group.is_by_draw, group.lacks_room) == (2, True, False)
+    assert found.overall == "Scheduled"
+
+
 def test_who_is_gated_or_missing_is_told_before_room() -> None:
     others = [member("m-1"), member("m-2", gates=("example.com/quota",))]
     group = told(node("a"), *others, pod_group(4), about=member("m-0"), feature_gates=GANGS)["group"]
