@@ -197,7 +197,8 @@ def anonymizing(data: bytes) -> None:
         assert (len(before.pods), len(before.cluster.nodes)) == (len(after.pods), len(after.cluster.nodes))
         for row in range(min(len(before.pods), 3)):
             found, again = (_outcome(one, row) for one in (before, after))
-            assert found == again, (found, again)
+            is_unread = found == InputError.__name__  # a time that is none is left out
+            assert is_unread or found == again, (found, again)
 
 
 def _outcome(snapshot: Snapshot, row: int) -> object:
