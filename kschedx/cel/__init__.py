@@ -10,7 +10,8 @@ Python counts that, so all of it but the words for wrong syntax and the regular 
     planner                  a function that evaluates it (evaluation), of the parts' own:
       attributes, calls,       names and steps into them, operators and functions,
       folds                    comprehensions
-    costs, values            what evaluating counts, and what it gives
+    costs                    what evaluating counts
+    values                   what it gives (how they compare: comparison, how they read: printing)
     environment, library     what it may call
 """
 

@@ -8,18 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kschedx.cel.evaluation import Evaluate, Evaluation
-from kschedx.cel.values import (
-    NO_OVERLOAD,
-    NONE,
-    Fault,
-    MapValue,
-    Optional,
-    Uint,
-    Value,
-    is_list,
-    printed_key,
-    type_value,
-)
+from kschedx.cel.printing import printed_key
+from kschedx.cel.values import NO_OVERLOAD, NONE, Fault, MapValue, Optional, Uint, Value, is_list, type_value
 
 _Qualify = Callable[[Evaluation, Value], Value]
 

@@ -6,9 +6,10 @@ Upstream: cel-go's interpreter/interpretable.go and decorators.go.
 from __future__ import annotations
 
 from kschedx.cel import costs
+from kschedx.cel.comparison import equal
 from kschedx.cel.evaluation import CostExceededError, Evaluate, Evaluation
 from kschedx.cel.functions import Function, Run, dispatched, guarded
-from kschedx.cel.values import NO_OVERLOAD, Budget, Duration, Fault, Optional, Timestamp, Value, equal, map_key
+from kschedx.cel.values import NO_OVERLOAD, Budget, Duration, Fault, Optional, Timestamp, Value, map_key
 
 _RECEIVERS = (str, Timestamp, Duration)
 """Values that know functions by themselves, and say so of one that they do not."""

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
+from kschedx.cel.comparison import equal
 from kschedx.cel.functions import Function, Overload
 from kschedx.cel.library import addresses, formats, kubernetes, lists, optionals, standard, texts, times
 from kschedx.cel.types import (
@@ -34,7 +35,7 @@ from kschedx.cel.types import (
     map_of,
     optional_of,
 )
-from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
+from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, is_list
 
 
 class Features(Struct, frozen=True, kw_only=True):

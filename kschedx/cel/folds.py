@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from kschedx.cel import costs
 from kschedx.cel.evaluation import CostExceededError, Evaluate, Evaluation
-from kschedx.cel.values import Fault, Growing, MapValue, Value, go_type, is_list
+from kschedx.cel.printing import go_type
+from kschedx.cel.values import Fault, Growing, MapValue, Value, is_list
 
 
 def slot_reader(slot: int) -> Evaluate:

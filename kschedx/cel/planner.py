@@ -33,8 +33,9 @@ from kschedx.cel.calls import (
 from kschedx.cel.environment import Environment
 from kschedx.cel.evaluation import MOST_WORK, CostExceededError, Evaluate, Evaluation
 from kschedx.cel.folds import accumulated, fold, slot_reader
+from kschedx.cel.printing import printed_key
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, ListNode, Literal, MapNode, Select, StructNode
-from kschedx.cel.values import Budget, Fault, MapValue, Optional, UndecidedError, Value, is_list, map_key, printed_key
+from kschedx.cel.values import Budget, Fault, MapValue, Optional, UndecidedError, Value, is_list, map_key
 
 
 class PlanError(Exception):

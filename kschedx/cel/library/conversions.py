@@ -9,8 +9,9 @@ import re
 
 from kschedx.cel.library.arithmetic import MAX_INT, MAX_UINT, MIN_INT, in_range, text_built
 from kschedx.cel.library.times import duration_from_text, duration_text, timestamp_from_text, timestamp_text
+from kschedx.cel.printing import double_text
 from kschedx.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
-from kschedx.cel.values import NO_OVERLOAD, Budget, Duration, Fault, Timestamp, Uint, Value, double_text, type_value
+from kschedx.cel.values import NO_OVERLOAD, Budget, Duration, Fault, Timestamp, Uint, Value, type_value
 
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _UNSIGNED = re.compile(r"[0-9]+", re.ASCII)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kschedx.cel.library.arithmetic import text_built
 from kschedx.cel.library.times import duration_text, timestamp_text
+from kschedx.cel.printing import double_text
 from kschedx.cel.syntax import Call, Expr, ListNode, Literal, MapNode
 from kschedx.cel.types import Kind, Type
 from kschedx.cel.values import (
@@ -25,7 +26,6 @@ from kschedx.cel.values import (
     Timestamp,
     UndecidedError,
     Value,
-    double_text,
     is_list,
     type_value,
 )

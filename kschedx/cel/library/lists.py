@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cmp_to_key
 
+from kschedx.cel.comparison import COMPARABLE, compare, equal
 from kschedx.cel.functions import Function, Run, overload, single
 from kschedx.cel.library.arithmetic import add
 from kschedx.cel.library.standard import contains
@@ -26,7 +27,6 @@ from kschedx.cel.types import (
     parameter,
 )
 from kschedx.cel.values import (
-    COMPARABLE,
     NO_OVERLOAD,
     NONE,
     Budget,
@@ -38,8 +38,6 @@ from kschedx.cel.values import (
     Optional,
     Uint,
     Value,
-    compare,
-    equal,
     is_list,
     type_value,
 )

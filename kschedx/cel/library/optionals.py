@@ -7,20 +7,9 @@ from __future__ import annotations
 
 from kschedx.cel.functions import Function, overload, single
 from kschedx.cel.library.lists import copied
+from kschedx.cel.printing import printed_key
 from kschedx.cel.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, parameter
-from kschedx.cel.values import (
-    NONE,
-    NULL,
-    Budget,
-    Fault,
-    ListValue,
-    MapValue,
-    Optional,
-    Value,
-    is_list,
-    map_key,
-    printed_key,
-)
+from kschedx.cel.values import NONE, NULL, Budget, Fault, ListValue, MapValue, Optional, Value, is_list, map_key
 
 
 def _is_zero(value: Value) -> bool:

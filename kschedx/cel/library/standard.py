@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kschedx.cel import regex
+from kschedx.cel.comparison import COMPARABLE, compare, equal
 from kschedx.cel.functions import Function, Overload, Run
 from kschedx.cel.library.arithmetic import add, divide, modulo, multiply, negate, subtract
 from kschedx.cel.library.conversions import (
@@ -37,7 +38,6 @@ from kschedx.cel.types import (
     type_of,
 )
 from kschedx.cel.values import (
-    COMPARABLE,
     NO_OVERLOAD,
     Budget,
     Duration,
@@ -49,8 +49,6 @@ from kschedx.cel.values import (
     Timestamp,
     Uint,
     Value,
-    compare,
-    equal,
     is_list,
     size,
     type_value,

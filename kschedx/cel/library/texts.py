@@ -8,8 +8,9 @@ from __future__ import annotations
 from kschedx.cel.functions import Function, Overload, Run, overload, single
 from kschedx.cel.library.arithmetic import text_built
 from kschedx.cel.library.formatting import formatted
+from kschedx.cel.printing import printed_key
 from kschedx.cel.types import DYN, INT, STRING, list_of
-from kschedx.cel.values import Budget, Fault, Value, is_list, printed_key
+from kschedx.cel.values import Budget, Fault, Value, is_list
 
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
