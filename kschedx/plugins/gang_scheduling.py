@@ -9,6 +9,7 @@ from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin, Touch
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.snapshot.pod_groups import members_of
 from kschedx.snapshot.rows import ClusterRow
 
 
@@ -61,10 +62,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
         """The pods of the group, those with a node only where `scheduled`."""
         pods = self.handle.snapshot.pods
-        members = pods.specs.where(
-            lambda s: s.scheduling_group is not None and s.scheduling_group.pod_group_name == name
-        )
-        members &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+        members = members_of(pods, pod.metadata.namespace, name)
         if scheduled:
             members &= pods.node >= 0
         count = int(np.count_nonzero(members))

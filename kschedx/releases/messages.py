@@ -45,3 +45,10 @@ class Messages(DatedFacts):
             "1.30": "get constraints from pod: obtaining pod's hard topology spread constraints: {error}",
         }
     )
+    gang_lacks_members: str = dated(
+        {
+            "1.26": "waiting for minCount pods from a gang to be scheduled",
+            "1.36": "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled",
+        }
+    )
+    """What a member of a gang is told that fits, while too few others do."""

@@ -2,7 +2,7 @@
 
 The order is PrioritySort's as a snapshot knows it: priority, then creation; a pod that no API server has stored comes
 before those that one has, and one that is made anew comes last. A pod that preempts others is decided again at once,
-and who stayed behind is tried again as long as a round changed something.
+and who stayed behind is tried again as long as a round changed something. A gang has its turn with its first member.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.outcome import Candidate
 from kschedx.simulate.controllers import is_controlled
+from kschedx.simulate.gangs import Gang, gang_of
 from kschedx.simulate.own_claims import evict
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.source import Missing
@@ -116,6 +117,8 @@ class Queue:
         """Pods that no scheduler looks at yet."""
         self.of_others: list[int] = []
         """Pods that wait for a scheduler which the configuration does not have."""
+        self._given_up: set[Gang] = set()
+        """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
         self.queued: dict[int, None] = {}
         """Every pod that was ever in the queue, in the order in which they came."""
 
@@ -154,6 +157,7 @@ class Queue:
 
     def run(self, rows: Iterable[int]) -> None:
         """Let these pods be scheduled, in queue order, with those that are evicted for them and come back."""
+        self._given_up.clear()
         waiting = sorted(map(self._place, rows))
         self.queued.update(dict.fromkeys(row for _, _, row in waiting))
         for _ in range(MOST_ROUNDS):
@@ -161,16 +165,59 @@ class Queue:
             moved = False
             while waiting:
                 place = waiting.pop(0)
-                placed, again = self._decide(place[2])
+                gang = gang_of(self._run, place[2])
+                if gang is None:
+                    placed, again = self._decide(place[2])
+                    left = [] if placed else [place]
+                else:
+                    its, others = [place], list[Place]()
+                    for other in waiting:
+                        (its if gang_of(self._run, other[2]) == gang else others).append(other)
+                    waiting = others
+                    left, again = self._decide_together(gang, its)
+                    placed = len(left) < len(its)
                 moved |= placed or again is not None
                 for other in map(self._place, again or ()):
                     insort(waiting, other)
                     self.queued[other[2]] = None
-                if not placed:
-                    behind.append(place)
+                behind += left
             if not moved:
                 return
             waiting = behind
+
+    def _decide_together(self, gang: Gang, places: list[Place]) -> tuple[list[Place], list[int] | None]:
+        """The members that stay behind, which are all where too few find a node; and as for one pod, who comes back."""
+        if gang in self._given_up:
+            return places, None
+        mark, first = self._run.cluster.mark(), len(self.steps)
+        again: list[int] | None = None
+        left: list[Place] = []
+        for place in places:
+            placed, back = self._decide(place[2])
+            if back is not None:
+                again = [*(again or ()), *back]
+            if not placed:
+                left.append(place)
+        if gang.is_complete(self._run):
+            return left, again
+        steps = self.steps[first:]
+        del self.steps[first:]
+        self._run.cluster.revert(mark)
+        for step in steps:
+            self._take_back(step)
+        if again is not None:
+            self._given_up.add(gang)
+        return places, again
+
+    def _take_back(self, step: Step) -> None:
+        """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and nobody has a
+        node."""
+        message = self._run.scheduler.release.messages.gang_lacks_members
+        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=message)
+        for victim in step.victims:
+            evict(self._run, victim, waits=victim in self.recreated)
+            (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
+        self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
 
     def _decide(self, row: int) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none

@@ -16,6 +16,7 @@ from kschedx.api.types import Pod
 from kschedx.framework.binding import after_binding
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
+from kschedx.framework.interface import PermitPlugin
 from kschedx.framework.moving.decision import Decision, is_a_kind
 from kschedx.framework.moving.kind import Kind
 from kschedx.framework.scheduler import Scheduler
@@ -98,6 +99,11 @@ class Run:
         self.cluster.remove(row, waits=waits)
         if devices.claims:
             self.cluster.settle(self.snapshot.with_devices(devices.without_consumers({self.cluster.pods.key(row)})))
+
+    def asks_to_permit(self, row: int, plugin: str) -> bool:
+        """Whether a plugin is asked to permit the pod once it has a node. Raises `ConfigError`."""
+        framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
+        return framework is not None and any(one.name == plugin for one in framework.plugins("permit", PermitPlugin))
 
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)

@@ -1,0 +1,87 @@
+"""Pod groups with a gang policy: as many as minCount get nodes, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+import kschedx
+from kschedx.simulate.simulation import Simulation
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+
+GATES = {"GenericWorkload": True, "GangScheduling": True}
+PERMIT = "waiting for minCount pods from a gang to be scheduled"
+FULL = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def group(name: str, min_count: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+    }
+
+
+def members(name: str, count: int, *, priority: int = 0) -> list[Manifest]:
+    named = {"podGroupName": name}
+    return [
+        pod(f"{name}-{number}", priority=priority, containers=[asking("1")], schedulingGroup=named)
+        for number in range(count)
+    ]
+
+
+def asking(cpu: str) -> dict[str, object]:
+    return {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+
+
+def simulated(
+    *objects: Manifest, version: str = "1.36", gates: Mapping[str, bool] = GATES, cpu: str = "3"
+) -> Simulation:
+    machine = node("a", allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"})
+    snapshot = Snapshot.from_objects([machine, *objects])
+    return kschedx.simulate(snapshot, kube_version=version, feature_gates=dict(gates))
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [("1.35", PERMIT), ("1.36", f"pod group is unschedulable, {PERMIT}")], ids=["1.35", "1.36"]
+)
+def test_all_or_nobody(version: str, told: str) -> None:
+    """The gang that needs four of three cpu comes first, and leaves the room to the one that needs two."""
+    found = simulated(group("big", 4), group("ok", 2), *members("big", 4), *members("ok", 2), pod("z"), version=version)
+    assert sorted(found.placed) == ["default/ok-0", "default/ok-1", "default/z"]
+    assert sorted(found.pending) == [f"default/big-{number}" for number in range(4)]
+    first = [step.message for step in found.steps if step.key.startswith("default/big")][:4]
+    assert first[:3] == [told] * 3
+    assert first[3].startswith(FULL)
+
+
+def test_who_is_too_many_waits_alone() -> None:
+    found = simulated(group("gang", 2), *members("gang", 4))
+    assert sorted(found.placed) == ["default/gang-0", "default/gang-1", "default/gang-2"]
+    assert found.messages["default/gang-3"].startswith(FULL)
+
+
+def test_members_that_run_count() -> None:
+    running = pod("before", on="a", containers=[asking("2")], schedulingGroup={"podGroupName": "gang"})
+    assert sorted(simulated(group("gang", 2), running, *members("gang", 2)).placed) == ["default/gang-0"]
+    assert not simulated(group("gang", 3), running, *members("gang", 2)).placed
+
+
+def test_without_the_gates_every_pod_stands_for_itself() -> None:
+    assert len(simulated(group("big", 4), *members("big", 4), gates={}).placed) == 3
+
+
+def test_victims_are_gone_where_the_gang_is_not_placed() -> None:
+    """They find their old place again, and are not chased away once more."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "low", "uid": "1", "controller": True}
+    low = pod("low", on="a", containers=[asking("3")], metadata={"ownerReferences": [owner]})
+    found = simulated(group("gang", 4), low, *members("gang", 4, priority=9))
+    assert dict(found.placed) == {"default/low": "a"}
+    assert dict(found.evictions) == {"default/low": "default/gang-0"}
+    assert len(found.pending) == 4
+    number = next(number for number, step in enumerate(found.steps) if step.key == "default/low")
+    then = found.cluster_before(number).pods
+    assert {then.node_names[row] for row in range(len(then))} == {""}, "nobody has a node when it comes back"
