@@ -28,7 +28,6 @@ from kschedx.api.types import (
     PersistentVolumeClaimSpec,
     PortworxVolumeSource,
     ResourceList,
-    Volume,
     VsphereVirtualDiskVolumeSource,
 )
 from kschedx.errors import InputError, Place
@@ -214,30 +213,6 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.metadata.name)
         and reference.uid in ("", claim.metadata.uid)
     )
-
-
-def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:
-    """The name of the claim that is made for a generic ephemeral volume."""
-    return f"{pod_name}-{volume.name}"
-
-
-def claim_name(pod_name: str, volume: Volume) -> str | None:
-    """The claim behind a pod's volume; None where there is none."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None
-
-
-def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
-    """VolumeIsForPod: why the claim is not the one that was made for the pod's ephemeral volume, or None if it is.
-
-    A pod without a uid is yet to be created, so nothing was made for it.
-    """
-    owner = claim.metadata.controller
-    is_owner = owner is not None and owner.uid != "" and owner.uid == pod.uid
-    if is_owner and claim.metadata.namespace == pod.namespace:
-        return None
-    return f"PVC {claim.key} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
 
 
 def not_found(resource: str, name: str) -> str:

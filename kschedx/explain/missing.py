@@ -10,10 +10,10 @@ from typing import NoReturn
 
 from kschedx.api.kinds import KINDS
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.api.pod_claims import claim_name
 from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.api.scheduler_plugins import POD_GROUP_LABEL
 from kschedx.api.selectors import compile_selector
-from kschedx.api.storage import claim_name
 from kschedx.api.types import Affinity, Pod, PodAffinityTerm
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.notes.missing import (

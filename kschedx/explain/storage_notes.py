@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kschedx.api.pod_claims import claim_name
 from kschedx.api.selectors import compile_selector
-from kschedx.api.storage import PersistentVolumeClaim, claim_name, is_bound_to
+from kschedx.api.storage import PersistentVolumeClaim, is_bound_to
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.explain.notes.storage import (

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.kinds import KINDS
-from kschedx.api.storage import claim_name
+from kschedx.api.pod_claims import claim_name
 from kschedx.api.types import Container, Pod, PodAffinity, Volume
 from kschedx.explain.missing import ADDED, MATTERS, get_command, is_about, selects
 from kschedx.framework.config import Profile

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.api.decode import decode
+from kschedx.api.pod_claims import claim_name
 from kschedx.api.storage import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
@@ -15,7 +16,6 @@ from kschedx.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
     check_quantities,
-    claim_name,
     default_class,
     is_bound_to,
     with_default_class,

@@ -10,8 +10,9 @@ from itertools import islice, product
 
 from msgspec.structs import replace
 
+from kschedx.api.pod_claims import claim_name
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, claim_name
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.api.types import NodeAffinity, Pod
 from kschedx.fixes.situation import Situation
 from kschedx.framework.args import NodeAffinityArgs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
+from kschedx.api.pod_claims import ephemeral_claim_name
+from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus
 from kschedx.api.types import ObjectMeta, OwnerReference, Pod
 from kschedx.explain.claim_templates import with_claims_of_templates
 from kschedx.framework.moving import Run

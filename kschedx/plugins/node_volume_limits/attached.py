@@ -15,7 +15,8 @@ from kschedx.api.csi_translation import (
     plugin_of_volume,
     translated,
 )
-from kschedx.api.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
+from kschedx.api.pod_claims import claim_name, not_owned_by
+from kschedx.api.storage import PersistentVolumeClaim, not_found
 from kschedx.api.types import ObjectMeta, Volume
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable

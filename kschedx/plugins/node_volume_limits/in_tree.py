@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeSpec, claim_name, not_found, not_owned_by
+from kschedx.api.pod_claims import claim_name, not_owned_by
+from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeSpec, not_found
 from kschedx.api.types import Node, ObjectMeta, Pod, Volume
 from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch

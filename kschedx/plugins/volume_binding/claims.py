@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kschedx.api.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
+from kschedx.api.pod_claims import claim_name, not_owned_by
+from kschedx.api.storage import PersistentVolumeClaim, not_found
 from kschedx.api.types import Pod, Volume
 from kschedx.findings import ClaimBeingDeleted, ClaimLost, ClaimNotFound, ClaimNotOwned, Finding
 from kschedx.framework.status import Code, Status
