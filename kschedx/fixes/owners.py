@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from kschedx.api.kinds import KINDS
 from kschedx.api.types import OwnerReference, Pod
 from kschedx.fixes.changes import Change, Json, Target
+from kschedx.fixes.manifests import pointer
 from kschedx.fixes.patching import PatchError, patched
 from kschedx.snapshot.snapshot import Snapshot
 
-IMMUTABLE = ("Job",)
-"""Kinds whose template cannot be changed."""
+_LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
+"""What the API server puts on the template of a Job that it stores, and refuses on one that comes anew."""
 _CONTAINER = re.compile(r"/spec/(containers|initContainers)/(\d+)(/.*)")
 
 
@@ -55,7 +56,7 @@ def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
             break
         found = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
         controller = next((one for one in above if one.controller), None) or _deployment_of(controller, pod)
-    return None if found is None or found.kind in IMMUTABLE else found
+    return found
 
 
 def _deployment_of(controller: OwnerReference, pod: Pod) -> OwnerReference | None:
@@ -87,7 +88,7 @@ def for_owner(change: Change, owner: Owner, pod: Pod) -> Change:
         return change
     lead = "".join(f"/{part}" for part in owner.template)
     try:
-        operations = tuple(_operations(change.patch, pod, template, lead))
+        operations = (*_operations(change.patch, pod, template, lead), *_made_anew(owner, template, lead))
         patched(owner.manifest, operations)
     except PatchError:
         return change
@@ -116,6 +117,20 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
             added = [toleration for toleration in value if toleration not in map(_told, had)]
             value = [*(own if isinstance(own, list) else []), *added]
         yield {**one, "path": lead + path} | ({"value": value} if "value" in one else {})
+
+
+def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:
+    """What a stored Job has to lose to be created again, since its template cannot be changed: its uid's selector."""
+    spec = owner.manifest.get("spec")
+    if owner.kind != "Job" or not isinstance(spec, dict) or spec.get("manualSelector"):
+        return
+    if "selector" in spec:
+        yield {"op": "remove", "path": "/spec/selector"}
+    metadata = template.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    for name in _LABELS_OF_JOB:
+        if isinstance(labels, dict) and name in labels:
+            yield {"op": "remove", "path": f"{lead}/metadata/labels/{pointer(name)}"}
 
 
 def _told(toleration: dict[str, object]) -> dict[str, object]:

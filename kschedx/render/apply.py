@@ -14,6 +14,12 @@ from kschedx.render.document import to_yaml
 END = "EOF"
 """Ends a manifest in the script."""
 
+_MADE_AGAIN: Mapping[str, str] = {
+    "Pod": "",
+    "Job": "# the template of a Job cannot be changed: this deletes the Job with its pods, and makes it again\n",
+}
+"""What cannot be changed where it is, with the comment that says what somebody may not expect."""
+
 Manifest = Mapping[str, object]
 Find = Callable[[Change], Manifest | None]
 """What is known of the manifest of a change's target."""
@@ -47,11 +53,11 @@ def _command(change: Change) -> str:
     if change.create is not None:
         return f"kubectl apply --server-side -f - <<'{END}'\n{to_yaml(change.create)}{END}"
     patch = quote(json.dumps(list(change.patch)))
-    if target.kind == "Pod":
-        # most of a pod's spec cannot be changed: it goes and comes again
+    if target.kind in _MADE_AGAIN:
         local = f"kubectl patch --local -f - --type=json --patch={patch} -o json"
-        return f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
-    return f"kubectl patch {name} --type=json --patch={patch}"
+        return f"{_MADE_AGAIN[target.kind]}kubectl get {name} -o json | {local} | kubectl replace --force -f -"
+    comment = "# for the Jobs to come: one that is there keeps its template\n" if target.kind == "CronJob" else ""
+    return f"{comment}kubectl patch {name} --type=json --patch={patch}"
 
 
 def _resource(change: Change) -> str:

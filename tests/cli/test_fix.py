@@ -91,6 +91,84 @@ def test_a_toleration_joins_the_templates_own(tmp_path: Path) -> None:
     assert operation["value"] == [{"key": "own", "operator": "Exists"}, added]
 
 
+LOAD: Manifest = {"name": "load", "image": "load:1", "resources": {"requests": {"cpu": "4"}}}
+
+
+def job(more: Manifest) -> Manifest:
+    """As the API server stores it; `more` is of its metadata."""
+    uid = {"batch.kubernetes.io/controller-uid": "j", "controller-uid": "j"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "load", "namespace": "shop", "uid": "j", **more},
+        "spec": {
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "j"}},
+            "template": {
+                "metadata": {"labels": {"job-name": "load", **uid}},
+                "spec": {"restartPolicy": "Never", "containers": [LOAD]},
+            },
+        },
+    }
+
+
+def owned(kind: str, name: str) -> Manifest:
+    return {"ownerReferences": [{"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": "u", "controller": True}]}
+
+
+OF_JOB = pod(
+    "load-x",
+    namespace="shop",
+    metadata=owned("Job", "load"),
+    containers=[INJECTED, LOAD],
+)
+
+
+def test_a_job_goes_and_comes_again(tmp_path: Path) -> None:
+    """Its template cannot be changed, and what the API server put on it cannot be created."""
+    path = cluster(tmp_path, node("a", allocatable=ROOM), job({}), OF_JOB)
+    ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    comment, command = ran.out.splitlines()
+    assert comment.startswith("# the template of a Job cannot be changed: this deletes the Job with its pods")
+    assert command.startswith("kubectl get job.batch load -n shop -o json | kubectl patch --local -f - --type=json ")
+    assert command.endswith(" -o json | kubectl replace --force -f -")
+    resources, *removed = patch_of(command)
+    assert resources["path"] == "/spec/template/spec/containers/0/resources"
+    assert [one["path"] for one in removed] == [
+        "/spec/selector",
+        "/spec/template/metadata/labels/controller-uid",
+        "/spec/template/metadata/labels/batch.kubernetes.io~1controller-uid",
+    ]
+
+
+def test_a_pod_of_a_cron_job_changes_what_makes_the_next_jobs(tmp_path: Path) -> None:
+    nightly: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "shop", "uid": "u"},
+        "spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": job({})["spec"]}},
+    }
+    of_cron_job = job(owned("CronJob", "nightly"))
+    path = cluster(tmp_path, node("a", allocatable=ROOM), nightly, of_cron_job, OF_JOB)
+    ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    comment, command = ran.out.splitlines()
+    assert comment == "# for the Jobs to come: one that is there keeps its template"
+    assert command.startswith("kubectl patch cronjob.batch nightly -n shop --type=json --patch=")
+    (operation,) = patch_of(command)
+    assert operation["path"] == "/spec/jobTemplate/spec/template/spec/containers/0/resources"
+
+
+def test_the_manifest_of_a_job_is_printed_as_it_would_be(tmp_path: Path) -> None:
+    path = cluster(tmp_path, node("a", allocatable=ROOM))
+    template = {"spec": {"restartPolicy": "Never", "containers": [LOAD]}}
+    written = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load"}, "spec": {"template": template}}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(written))
+    ran = kschedx("why", str(file), "-s", path, "--fix", "1", "-o", "yaml")
+    assert yaml.safe_load(ran.out)["kind"] == "Job"
+    file.write_text(ran.out)
+    assert kschedx("why", str(file), "-s", path).code == 0
+
+
 def test_a_pod_of_nobody_goes_and_comes_again(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", taints=["team=a:NoSchedule"]), pod("me"))
     ran = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch")
