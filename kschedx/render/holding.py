@@ -241,9 +241,7 @@ def _group(group: Group) -> Iterator[Fact]:
         gates = "the feature gates GenericWorkload and, up to 1.36, GangScheduling"
         yield Fact(label="", items=(f"not heeded without {gates}: each pod goes by itself",))
     # who lacks something comes first
-    shown = sorted(
-        group.waiting, key=lambda member: bool(member.node) or (group.together is None and not member.reasons)
-    )
+    shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:MOST_MEMBERS]:
         yield Fact(label="", items=(f"{member.pod} {_member(member, is_tried=group.together is not None)}",))
     left = len(group.waiting) + group.more - MOST_MEMBERS
@@ -259,7 +257,7 @@ def _member(member: Member, *, is_tried: bool) -> str:
     if member.gates:
         return f"is held back by {listed(list(member.gates), SHOWN)}"
     if member.node:
-        return f"→ {member.node}" + (f", once {count(member.evicts, 'pod')} are evicted" if member.evicts else "")
+        return f"→ {member.node}" + (f", evicting {count(member.evicts, 'pod')}" if member.evicts else "")
     alone = f"fits {count(member.feasible, 'node')} by itself" if member.feasible else "fits no node"
     if is_tried and member.feasible:
         alone = f"{alone}, none beside the others"

@@ -341,6 +341,16 @@ def test_room_that_depends_on_the_draw_among_nodes_that_tie() -> None:
     assert found.overall == "Scheduled"
 
 
+@pytest.mark.parametrize(("taken", "evicts"), [("4", [0, 1]), ("6", [1, 0])])
+def test_a_group_that_needs_preemption_has_room(taken: str, evicts: list[int]) -> None:
+    victim = pod("low", cpu=taken, gates=(), labels={}, nodeName="a", priority=0)
+    members = member("m-0", priority=100), member("m-1", priority=100)
+    snapshot = kschedx.Snapshot.from_objects([node("a"), victim, *members, pod_group(2)])
+    group = kschedx.explain(snapshot, "ml/m-0", feature_gates=GANGS).holding.group
+    assert group is not None
+    assert ([one.evicts for one in group.waiting], group.lacks_room) == (evicts, False)
+
+
 def test_who_is_gated_or_missing_is_told_before_room() -> None:
     others = [member("m-1"), member("m-2", gates=("example.com/quota",))]
     group = told(node("a"), *others, pod_group(4), about=member("m-0"), feature_gates=GANGS)["group"]
