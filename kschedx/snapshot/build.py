@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import Raw
 
-from kschedx.api import devices, storage, types
+from kschedx.api import device_defaults, storage, types
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import (
     default_node,
@@ -302,11 +302,11 @@ class SnapshotBuilder:
         elif kind == "RuntimeClass":
             typed = check_runtime_class(typed)
         elif kind == "ResourceClaim":
-            typed = devices.defaulted_claim(typed)
+            typed = device_defaults.defaulted_claim(typed)
         elif kind == "ResourceClaimTemplate":
-            typed = devices.defaulted_template(typed)
+            typed = device_defaults.defaulted_template(typed)
         elif kind == "ResourceSlice":
-            typed = devices.defaulted_slice(typed)
+            typed = device_defaults.defaulted_slice(typed)
         self._others[kind].append(typed)
 
     def _once(self, kind: str, namespace: str, name: str, index: int, origin: Origin) -> None:
