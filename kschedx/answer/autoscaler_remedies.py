@@ -15,12 +15,12 @@ from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.limits import AT_MAXIMUM
 from kschedx.autoscaler.pods import Outcome
 from kschedx.autoscaler.remedy import (
-    Amount,
     RaiseMaximum,
     RaisePriority,
     Remedy,
     RemedyStep,
     RequestAtMost,
+    ResourceAmount,
     TolerateTaints,
     UncordonNode,
 )
@@ -100,7 +100,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[unit]
                 amount = one.free // step * step
                 changed = changed and pod_edits.requesting(changed, one.resource, amount, options)
-                amounts.append(Amount(resource=one.resource, amount=amount))
+                amounts.append(ResourceAmount(resource=one.resource, amount=amount))
             if changed is not None:
                 yield _Trial(step=RequestAtMost(amounts=tuple(amounts)), pod=changed)
         case "NodeUnschedulable" if template.source != "template":

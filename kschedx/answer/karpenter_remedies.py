@@ -12,6 +12,7 @@ from kschedx.api.karpenter import NodePool, NodeSelectorRequirementWithMinValues
 from kschedx.api.quantity import Unit
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import Pod
+from kschedx.autoscaler.remedy import RequestAtMost, ResourceAmount, TolerateTaints
 from kschedx.fixes import pod_edits
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merged
 from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
@@ -21,13 +22,10 @@ from kschedx.karpenter.pods import Outcome
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
 from kschedx.karpenter.remedy import (
     AllowValues,
-    Ask,
     LabelPool,
     RaiseLimit,
     Remedy,
     RemedyStep,
-    RequestAtMost,
-    TolerateTaints,
 )
 from kschedx.karpenter.requirements import NothingInCommon, Requirement, UnknownLabel
 
@@ -118,15 +116,15 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
     daemons = verdict.template.daemon_requests
     for one in sorted(fitting, key=_size, reverse=True)[:1]:
         short = _short(rejection.pod_requests, daemons, one)
-        asked: list[Ask] = []
+        asked: list[ResourceAmount] = []
         changed: Pod | None = pod
         for name, (amount, wanted) in short.items():
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
             changed = changed and pod_edits.requesting(changed, name, amount, _OPTIONS)
-            asked.append(Ask(resource=name, amount=amount))
+            asked.append(ResourceAmount(resource=name, amount=amount))
         if changed is not None and asked:
-            yield _Trial(step=RequestAtMost(asked=tuple(asked)), pod=changed)
+            yield _Trial(step=RequestAtMost(amounts=tuple(asked)), pod=changed)
 
 
 _OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)

@@ -19,14 +19,14 @@ class TolerateTaints(Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
 
 
-class Amount(Struct, frozen=True, kw_only=True):
+class ResourceAmount(Struct, frozen=True, kw_only=True):
     resource: str
     amount: int
     """In the integers of plugins."""
 
 
 class RequestAtMost(Struct, frozen=True, kw_only=True):
-    amounts: tuple[Amount, ...]
+    amounts: tuple[ResourceAmount, ...]
 
 
 class UncordonNode(Struct, frozen=True, kw_only=True):

@@ -6,21 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.api.types import Taint
-
-
-class TolerateTaints(Struct, frozen=True, kw_only=True):
-    taints: tuple[Taint, ...]
-
-
-class Ask(Struct, frozen=True, kw_only=True):
-    resource: str
-    amount: int
-    """In the integers of plugins."""
-
-
-class RequestAtMost(Struct, frozen=True, kw_only=True):
-    asked: tuple[Ask, ...]
+from kschedx.autoscaler.remedy import RequestAtMost, TolerateTaints
 
 
 class RaiseLimit(Struct, frozen=True, kw_only=True):

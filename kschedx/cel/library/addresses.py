@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from ipaddress import IPv6Interface, ip_address, ip_interface
+from string import hexdigits
 
 from kschedx.cel.functions import Function, Run, overload, single
 from kschedx.cel.library.formatting import go_quoted
@@ -18,7 +19,6 @@ _LEADING = "parse error during conversion from string: "
 _OCTETS, _BYTES = 4, 16
 _LAST_FIELDS = _BYTES - _OCTETS
 """Where an IPv4 address begins in an IPv6 one."""
-_HEX = re.compile(r"[0-9a-fA-F]*", re.ASCII)
 _BITS = re.compile(r"[1-9][0-9]*|[0-9]", re.ASCII)
 
 
@@ -72,7 +72,7 @@ def _fault_of_ipv6(text: str) -> str:
         rest = rest[2:]
     filled = 0
     while (rest and filled < _BYTES) or (not rest and not filled and not has_gap):
-        size = len(_HEX.match(rest)[0])  # type: ignore[index]
+        size = len(rest) - len(rest.lstrip(hexdigits))
         if size > _OCTETS:
             return _at("each group must have 4 or less digits", rest)
         if not size:

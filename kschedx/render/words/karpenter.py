@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from kschedx.api.quantity import Unit, format_quantity
+from kschedx.autoscaler.remedy import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
 from kschedx.karpenter.cluster import Certainty, Karpenter, PodProvisioning, PoolVerdict
 from kschedx.karpenter.growth import Growth
@@ -20,7 +21,7 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.remedy import AllowValues, LabelPool, RaiseLimit, RemedyStep, RequestAtMost, TolerateTaints
+from kschedx.karpenter.remedy import AllowValues, LabelPool, RaiseLimit, RemedyStep
 from kschedx.karpenter.requirements import Conflict, NothingInCommon, Requirement, UnknownLabel
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.render.units import amount, count, listed
@@ -358,7 +359,7 @@ def remedy_title(step: RemedyStep) -> str:
     match step:
         case TolerateTaints(taints=taints):
             return f"tolerate {' and '.join(map(str, taints))}"
-        case RequestAtMost(asked=asked):
+        case RequestAtMost(amounts=asked):
             told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in asked)
             return f"request at most {' and '.join(told)}"
         case RaiseLimit(pool=pool, resource=resource, before=before, after=after):
