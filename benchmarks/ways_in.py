@@ -93,7 +93,7 @@ def serve(lines: Path) -> None:
             """Nothing is logged."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients leave when they have what they need
+    server.handle_error = lambda *_: None  # type: ignore[method-assign] # clients leave when they have what they need
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

@@ -181,7 +181,7 @@ def served(api: FakeApiServer, *, tls: bool = False, context: ssl.SSLContext | N
     handler = type("BoundHandler", (Handler,), {"api": api})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    server.handle_error = lambda *_: None  # type: ignore[method-assign] # clients leave when they have what they need
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle
@@ -12,6 +13,14 @@ from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = dict[str, object]
+
+
+def at(manifest: Mapping[str, object], path: str) -> Any:
+    """What a manifest holds at `spec.containers`; the nested maps of a manifest have no types."""
+    found: Any = manifest
+    for name in path.split("."):
+        found = found[name]
+    return found
 
 
 def taint(text: str) -> Manifest:

@@ -334,7 +334,38 @@ LONGER = {
 
 def test_a_module_is_one_subject() -> None:
     longer = {path.relative_to(PACKAGE).as_posix() for path in FILES if len(path.read_text().splitlines()) > LONGEST}
-    assert not longer - LONGER.keys()
+    assert longer == LONGER.keys()
+
+
+SILENCED = re.compile(r"# (?:type: ignore\b(?:\[[\w, -]+\])?+|noqa\b(?:: [A-Z]+\d++)?+)(?! (?:#|-) \w)")
+"""What silences mypy or ruff, and no reason beside it."""
+ABOUT_MYPY = {"tests/snapshot/test_rows.py": "mypy refuses each of its lines, which is what it tests"}
+
+
+def test_a_silenced_check_says_why() -> None:
+    files = [path for folder in ("kschedx", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+    silent = [
+        f"{name}:{number}"
+        for path in files
+        if (name := path.relative_to(ROOT).as_posix()) not in ABOUT_MYPY
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if SILENCED.search(line)
+    ]
+    assert not silent, f"without a reason: {silent}"
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_silent"),
+    [
+        ("type: " + "ignore", True),
+        ("type: " + "ignore[attr-defined]", True),
+        ("type: ignore[attr-defined] # inspect reads it", False),
+        ("no" + "qa: N815", True),
+        ("noqa: N815 - http.server's names", False),
+    ],
+)
+def test_a_silenced_check_is_found(comment: str, is_silent: bool) -> None:
+    assert bool(SILENCED.search(f"x = 1  # {comment}")) is is_silent
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ refuse a pod. A pod that comes from a cluster has been through all that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -125,7 +126,7 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
         yield _Step(
             plugin=LIMIT_RANGER,
             source=f"LimitRange {namespace}/{limit_range.metadata.name}",
-            change=lambda spec, limit_range=limit_range: apply_limit_range(spec, limit_range),  # type: ignore[misc]
+            change=partial(apply_limit_range, limit_range=limit_range),
         )
     if POD_NODE_SELECTOR in context.enabled_plugins:
         yield _Step(

@@ -281,9 +281,8 @@ def is_number(value: Value) -> TypeGuard[int | float]:
 
 def size(value: Value) -> int | None:
     """Characters, bytes, items or entries; None of what has no size."""
-    kind = type(value)
-    if kind is str or kind is bytes or kind is list or kind is MapValue or kind is Joined or kind is Growing:
-        return len(value)  # type: ignore[arg-type]
+    if isinstance(value, str | bytes | list | MapValue | Joined):
+        return len(value)
     if isinstance(value, Ip):
         return value.address.max_prefixlen // 8
     if isinstance(value, Cidr):

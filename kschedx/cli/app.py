@@ -210,7 +210,7 @@ def _usage(error: Exception) -> int:
     from kschedx.render.safe import visible
 
     context = getattr(error, "ctx", None)
-    text: str = error.format_message()  # type: ignore[attr-defined]
+    text: str = error.format_message()  # type: ignore[attr-defined] # what it is known by: typer exports no class
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(text, err=True)
         return ExitCode.USAGE

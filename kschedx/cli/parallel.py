@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
@@ -43,7 +43,8 @@ def results(
     gc.freeze()  # a collection in a child would write to, and so copy, all that was loaded
     try:
         with multiprocessing.get_context("fork").Pool(processes, initializer=_start) as pool:
-            yield from pool.imap(_do, items, chunksize=CHUNK if weights is None else 1)
+            done = pool.imap(_do, items, chunksize=CHUNK if weights is None else 1)
+            yield from cast("Iterator[T]", done)
     finally:
         gc.unfreeze()
         _work = None
@@ -56,9 +57,9 @@ def _start() -> None:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
-def _do(item: int) -> T:  # type: ignore[type-var]
+def _do(item: int) -> object:
     assert _work is not None
-    return _work(item)  # type: ignore[return-value]
+    return _work(item)
 
 
 class Progress:

@@ -252,7 +252,7 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
             for name, hint in options.items()
         ]
-        called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined] # inspect reads it, no type has it
         return called
 
     return decorate

@@ -12,6 +12,10 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class OutputError(Exception):
@@ -36,8 +40,8 @@ class _Output(io.RawIOBase):
     def isatty(self) -> bool:
         return not self._is_closed and os.isatty(self._descriptor)
 
-    def write(self, data: object, /) -> int:
-        view = memoryview(data)  # type: ignore[arg-type]
+    def write(self, data: ReadableBuffer, /) -> int:
+        view = memoryview(data)
         if self._goes_nowhere:
             return view.nbytes
         if self._is_closed:
@@ -68,8 +72,8 @@ class _Errors(io.RawIOBase):
     def isatty(self) -> bool:
         return os.isatty(self._descriptor)
 
-    def write(self, data: object, /) -> int:
-        view = memoryview(data)  # type: ignore[arg-type]
+    def write(self, data: ReadableBuffer, /) -> int:
+        view = memoryview(data)
         with contextlib.suppress(OSError):
             return os.write(self._descriptor, view)
         return view.nbytes

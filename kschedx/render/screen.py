@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.text import Text
 
@@ -147,14 +148,11 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
     key = diagnosis.cycle.pod.key
     evicts = not diagnosis.feasible and diagnosis.cycle.outcome is not Outcome.SCHEDULED
     blocks: list[Block] = [
-        lambda level, stop=stop: stop_block(stop, key, width, level)  # type: ignore[misc]
+        partial(stop_block, stop, key, width)
         for stop in diagnosis.stops
         if not (stop.point == "PreEnqueue" and diagnosis.cycle.pod.spec.scheduling_gates)
     ]
-    blocks += [
-        lambda level, group=group: group_block(diagnosis, group, width, level, eviction=evicts)  # type: ignore[misc]
-        for group in diagnosis.groups
-    ]
+    blocks += [partial(group_block, diagnosis, group, width, eviction=evicts) for group in diagnosis.groups]
     excluded = diagnosis.excluded
     if excluded is not None:
         blocks.append(lambda _: excluded_block(excluded, width))

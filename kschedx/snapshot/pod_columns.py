@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, Protocol
@@ -58,11 +59,10 @@ class _Interner:
 
     def codes_of(self, keys: Sequence[bytes], make: Callable[[bytes], object], fail: Fail) -> list[int]:
         """The codes of many keys, nearly all of which are known."""
-        found = list(map(self.index.get, keys))
-        if None not in found:
-            return found  # type: ignore[return-value]
+        with contextlib.suppress(KeyError):
+            return list(map(self.index.__getitem__, keys))
         codes = []
-        for item, (key, code) in enumerate(zip(keys, found, strict=True)):
+        for item, (key, code) in enumerate(zip(keys, map(self.index.get, keys), strict=True)):
             try:
                 codes.append(self.code(key, make) if code is None else code)
             except InputError as error:

@@ -25,7 +25,7 @@ def of_containers(**bounds: Json) -> LimitRange:
     return limit_range({"type": "Container", **bounds})
 
 
-def spec_of(*containers: Json, init: tuple[Json, ...] = (), **more: Json) -> PodSpec:
+def spec_of(*containers: Json, init: tuple[Json, ...] = (), **more: object) -> PodSpec:
     """Containers by their resources."""
     written = {
         "containers": [{"name": f"c{index}", "resources": resources} for index, resources in enumerate(containers)],
@@ -266,6 +266,6 @@ def test_a_pod_as_a_whole(spec: PodSpec, used: str) -> None:
 
 def test_a_sidecar_counts_with_the_containers() -> None:
     sidecar = {"name": "proxy", "restartPolicy": "Always", "resources": asking(limits={"cpu": "2"})}
-    spec = spec_of(asking(limits={"cpu": "2"}), initContainers=[sidecar])  # type: ignore[arg-type]
+    spec = spec_of(asking(limits={"cpu": "2"}), initContainers=[sidecar])
     bounds = limit_range({"type": "Pod", "max": {"cpu": "3"}})
     assert "but limit is 4" in refusal(spec, bounds)

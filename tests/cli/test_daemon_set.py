@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node
+from tests.builders import Manifest, at, node
 from tests.cli.manifests import changed, small_pod, write
 from tests.command import kschedx
 
@@ -19,7 +19,7 @@ AGENT: Manifest = {
         "selector": {"matchLabels": {"app": "agent"}},
         "template": {
             "metadata": {"labels": {"app": "agent"}},
-            "spec": {**small_pod("agent", "2")["spec"], "nodeSelector": {"disk": "ssd"}},  # type: ignore[dict-item]
+            "spec": {**at(small_pod("agent", "2"), "spec"), "nodeSelector": {"disk": "ssd"}},
         },
     },
 }

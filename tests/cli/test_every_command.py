@@ -15,7 +15,7 @@ import typer
 
 from kschedx.api.hidden import is_hidden
 from kschedx.cli.app import app
-from tests.builders import Manifest, node
+from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
 from tests.command import ROOT, Ran, kschedx
 
@@ -90,7 +90,7 @@ def written(folder: Path, cluster: list[Manifest]) -> dict[str, Path]:
         "LIST": folder / "clusters.list",
         "PART": folder / "part.json",
     }
-    found["CHANGES"].write_text(json.dumps([{"drain": str(cluster[0]["metadata"]["name"])}]))  # type: ignore[index]
+    found["CHANGES"].write_text(json.dumps([{"drain": at(cluster[0], "metadata.name")}]))
     one = {"name": "m6i.large", "capacity": {"cpu": "2", "memory": "7577Mi"}}
     found["TYPES"].write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": [one]}))
     found["LIST"].write_text(f"{found['CLUSTER']}\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api_server import FakeApiServer, Request, failure, kubeconfig, served
+from tests.api_server import FakeApiServer, Reply, Request, failure, kubeconfig, served
 from tests.command import Ran, kschedx
 from tests.doctor.dumps import save, whole
 
@@ -158,10 +158,10 @@ def test_a_live_cluster_is_whole(url: str, tmp_path: Path) -> None:
 
 
 def test_what_may_not_be_listed_is_named(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    def forbid(request: Request) -> object:
+    def forbid(request: Request) -> Reply | None:
         return failure(403, "forbidden") if request.path.endswith("/services") else None
 
-    api.faults.append(forbid)  # type: ignore[arg-type]
+    api.faults.append(forbid)
     ran = doctor("--kubeconfig", kubeconfig(tmp_path, url), cwd=tmp_path)
     assert ran.code == 1
     assert "Service  listing is forbidden" in ran.out

@@ -8,7 +8,7 @@ from kschedx.explain.blockers import account
 from kschedx.explain.grouping import node_groups
 from kschedx.findings import HostPortConflict, InsufficientResource
 from kschedx.findings.topology import HOSTNAME
-from tests.builders import Manifest, evaluate, node, pod
+from tests.builders import Manifest, at, evaluate, node, pod
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -43,7 +43,7 @@ def test_nodes_that_are_each_a_domain_are_told_together() -> None:
 
 def test_one_port_of_two_protocols_is_two_ports() -> None:
     wanted = with_port("me", 80, "TCP")
-    containers = wanted["spec"]["containers"]  # type: ignore[index]
+    containers = at(wanted, "spec.containers")
     containers[0]["ports"].append({"containerPort": 80, "hostPort": 80, "protocol": "UDP"})
     taken = [
         with_port("tcp", 80, "TCP", on="a"),

@@ -6,7 +6,7 @@ import pytest
 
 import kschedx
 from kschedx.fixes.model import Certainty
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
 
 GPUS = resource_slice("a", *(device(f"gpu-{at}", root=at // 2) for at in range(4)))
@@ -71,4 +71,4 @@ def test_a_node_with_as_few_devices_as_do() -> None:
         kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), wanted, *busy]), "default/me"
     ).fixes
     created = [change.create for change in fix.changes if change.create and change.create["kind"] == "ResourceSlice"]
-    assert [len(one["spec"]["devices"]) for one in created] == [3]  # type: ignore[index]
+    assert [len(at(one, "spec.devices")) for one in created] == [3]

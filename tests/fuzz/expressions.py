@@ -17,7 +17,7 @@ from kschedx.export.anonymous import anonymize
 from kschedx.framework.duration import Duration
 from kschedx.plugins.dynamic_resources.selectors import Selector
 from kschedx.sources import yaml_scalars
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 from tests.fuzz import hostile
 
@@ -90,7 +90,7 @@ def anonymous_selectors(data: bytes) -> None:
         replaced = anonymize(objects)
     except InputError:
         return
-    name = next(item["metadata"]["name"] for item in replaced if item["kind"] == "Pod")  # type: ignore[index]
+    name = next(at(item, "metadata.name") for item in replaced if item["kind"] == "Pod")
     before, after = _outcome(objects, "default/me"), _outcome(replaced, f"default/{name}")
     # what cannot be decided of the one may be certain of the other, as the words of an error that names nothing
     assert before == after or UNDECIDED in (before, after), (before, after, replaced)

@@ -148,7 +148,7 @@ def archive_seeds() -> Iterator[bytes]:
     members = ("cluster.yaml", "a/pods.json", "../up.yaml", "/etc/x.yaml", "cluster-resources/nodes.json")
     for form in ("", "gz", "xz"):
         packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode=f"w:{form}") as tar:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=packed, mode=f"w:{form}") as tar:  # type: ignore[call-overload] # the overloads are for modes as literals
             for name in members:
                 member = tarfile.TarInfo(name)
                 member.size = len(text)
@@ -410,7 +410,7 @@ def library_seeds() -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112 - a question, not a path to go on from
         yield Path(name)
 
 

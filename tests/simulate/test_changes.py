@@ -11,6 +11,7 @@ from kschedx.simulate.changes import Change, changes
 from kschedx.simulate.simulator import Options
 from kschedx.simulate.what_if import World, changed_world
 from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import at
 from tests.simulate.clusters import deployment, nodes, shop
 
 
@@ -164,7 +165,7 @@ def test_a_node_can_be_taken_away_once_it_is_drained() -> None:
 def test_what_a_manifest_does_not_speak_of_stays_as_it_is() -> None:
     """A stored object has defaults that nobody wrote; a claim keeps its volume."""
     live, *others = deployment("web", "1", ["node-1", "node-2"])
-    template = live["spec"]["template"]  # type: ignore[index] # a manifest is a map of maps
+    template = at(live, "spec.template")
     manifest = {**live, "spec": {"template": template}}
     stored = {**live, "spec": {"replicas": 2, "template": {**template, "spec": {**template["spec"], "dnsPolicy": "x"}}}}
     bound = {

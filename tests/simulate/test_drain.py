@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from kschedx.simulate.drain import Drained, Fate
 from kschedx.simulate.simulator import Options, Simulator
 from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, pod
+from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import budget, deployment, nodes, shop
 
 
@@ -64,8 +65,8 @@ def test_what_belongs_to_the_node_stays() -> None:
         ),
     ],
 )
-def test_kubectl_wants_a_flag(what: dict[str, object], flag: str, without: Fate, with_it: Fate) -> None:
-    objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("odd", on="node-1", **what)]  # type: ignore[arg-type]
+def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: Fate, with_it: Fate) -> None:
+    objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("odd", on="node-1", **what)]
     (refused,) = drained(objects, "node-1")
     assert refused.is_refused
     assert not refused.is_done
@@ -139,7 +140,7 @@ def pdb(status: Mapping[str, object] | None = None, **spec: object) -> Manifest:
 
 
 def ready(manifest: Manifest, is_ready: str = "True") -> Manifest:
-    status = {**manifest["status"], "conditions": [{"type": "Ready", "status": is_ready}]}  # type: ignore[dict-item] # a map
+    status = {**at(manifest, "status"), "conditions": [{"type": "Ready", "status": is_ready}]}
     return {**manifest, "status": status}
 
 
@@ -200,7 +201,7 @@ def test_what_no_budget_is_asked_about() -> None:
     """A pod that has not started, and one that is on its way already."""
     made, replica_set, first, second = deployment("web", "1", ["node-1", "node-1"])
     first["status"] = {"phase": "Pending"}
-    second["metadata"]["deletionTimestamp"] = "2026-11-20T09:00:00Z"  # type: ignore[index] # a map of maps
+    at(second, "metadata")["deletionTimestamp"] = "2026-11-20T09:00:00Z"
     (one,) = drained([*nodes(), made, replica_set, first, second, budget("web", 0)], "node-1")
     assert fates(one) == {"web-0": Fate.EVICTED, "web-1": Fate.TERMINATING}
     assert one.is_done

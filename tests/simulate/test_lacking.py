@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kschedx.schemas import check_document
-from tests.builders import Manifest, pod
+from tests.builders import Manifest, at, pod
 from tests.command import Ran, kschedx
 from tests.simulate.clusters import HASH, HIGH, deployment, nodes
 
@@ -34,7 +34,7 @@ def headline(ran: Ran) -> str:
 def web(replicas: int, cpu: str = "3", **strategy: object) -> Manifest:
     made, *_ = deployment("web", cpu, [None] * replicas)
     if strategy:
-        made["spec"]["strategy"] = {"rollingUpdate": strategy}  # type: ignore[index] # a manifest is a map of maps
+        at(made, "spec")["strategy"] = {"rollingUpdate": strategy}
     return made
 
 
@@ -57,7 +57,7 @@ def test_a_manifest_is_asked_about_with_what_it_lacks(
     places: list[str], replicas: int, told: str, tmp_path: Path
 ) -> None:
     made, replica_set, *pods = deployment("web", "3", [*places, *[None] * (replicas - len(places))])
-    running = [one for one in pods if one["spec"].get("nodeName")]  # type: ignore[attr-defined] # a map
+    running = [one for one in pods if at(one, "spec").get("nodeName")]
     cluster = [*SMALL, *([made, replica_set] if places else []), *running]
     ran = asked(tmp_path, cluster, "app.json", manifest=made)
     assert headline(ran) == told
@@ -126,7 +126,7 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
         }
     }
     made = web(3, "1")
-    spec = made["spec"]["template"]["spec"]  # type: ignore[index]
+    spec = at(made, "spec.template.spec")
     spec["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}]
     storage: list[Manifest] = [
         {
@@ -186,7 +186,7 @@ def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
 def test_a_snapshot_keeps_how_many_there_should_be(tmp_path: Path) -> None:
     """What `kschedx snapshot` writes is cut down, and anonymized or not it answers the same."""
     made, *others = deployment("web", "3", ["node-1"])
-    made["spec"] = {**made["spec"], "replicas": 5, "strategy": {"type": "Recreate"}}  # type: ignore[dict-item] # a map
+    made["spec"] = {**at(made, "spec"), "replicas": 5, "strategy": {"type": "Recreate"}}
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*SMALL, made, *others]}))
     for number, options in enumerate(((), ("--anonymize",))):
         file = tmp_path / f"slim-{number}.json"

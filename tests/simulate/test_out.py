@@ -9,7 +9,7 @@ import pytest
 
 import kschedx
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, pod
+from tests.builders import Manifest, at, pod
 from tests.command import kschedx as command
 from tests.simulate.clusters import shop
 
@@ -71,7 +71,7 @@ def places(snapshot: Snapshot) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["after.json", "after.yaml.gz"])
 def test_it_is_the_cluster_of_the_simulation(name: str, tmp_path: Path) -> None:
     objects = [*shop(), *STORAGE]
-    objects[0]["status"]["images"] = [{"names": ["web:1"], "sizeBytes": 300_000_000}]  # type: ignore[index] # a map
+    at(objects[0], "status")["images"] = [{"names": ["web:1"], "sizeBytes": 300_000_000}]
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     changes = ("--scale", "deploy/web=9", "--drain", "node-1", "-n", "shop")
@@ -86,7 +86,7 @@ def test_it_is_the_cluster_of_the_simulation(name: str, tmp_path: Path) -> None:
         assert (here.spec, here.metadata.labels) == (there.spec, there.metadata.labels)
     assert {node.name: node for node in written.cluster.nodes} == {node.name: node for node in after.cluster.nodes}
     more = [kschedx.simulate(one, changes=[{"scale": "deploy/web=12"}], namespace="shop") for one in (after, written)]
-    told = [[step.get("bestNodes") for step in one.to_dict()["steps"]] for one in more]  # type: ignore[attr-defined]
+    told = [[step.get("bestNodes") for step in at(one.to_dict(), "steps")] for one in more]
     assert told[0] == told[1]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import kschedx
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import pod
+from tests.builders import at, pod
 from tests.simulate.clusters import deployment, nodes, shop
 
 FULL = ["node-1"] * 4
@@ -17,7 +17,7 @@ def full_cluster() -> Snapshot:
     """One node full of batch, another that is half empty, and a pod of high priority that needs half of the first."""
     urgent = pod("urgent", namespace="shop", priority=9, containers=[asking("4")], nodeSelector={"zone": "a"})
     one, two = nodes(("8", "6"))
-    one["metadata"]["labels"]["zone"] = "a"  # type: ignore[index] # a manifest is a map of maps
+    at(one, "metadata.labels")["zone"] = "a"
     return Snapshot.from_objects([one, two, *deployment("batch", "2", FULL), urgent])
 
 
@@ -45,7 +45,7 @@ def test_every_steps_explanation_is_that_of_why() -> None:
     for number, step in enumerate(told):
         found = simulation.explain(number)
         assert (found.outcome.value, found.message) == (step["outcome"], step.get("message", ""))
-        assert sorted(found.to_dict()["bestNodes"]) == step.get("bestNodes", [])  # type: ignore[call-overload]
+        assert sorted(at(found.to_dict(), "bestNodes")) == step.get("bestNodes", [])
 
 
 def test_one_by_one_is_as_rebuilding_the_snapshot_each_time() -> None:

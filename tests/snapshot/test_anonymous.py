@@ -33,7 +33,7 @@ from kschedx.fixes.affinity_remedies import OWN_LABELS
 from kschedx.fixes.node_remedies import SYSTEM_TAINTS
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import ROOT
 from tests.conformance.decisions import cases
 
@@ -277,7 +277,7 @@ def test_an_image_without_a_tag_is_the_latest() -> None:
     images = [{"names": ["docker.io/acme/web:latest"], "sizeBytes": 1}]
     holder = node("n") | {"status": {"images": images}}
     found, new = anonymize([holder, pod("web", spec={"containers": [{"name": "c", "image": "docker.io/acme/web"}]})])
-    [image] = new["spec"]["containers"]  # type: ignore[index]
+    [image] = at(new, "spec.containers")
     assert found["status"] == {"images": [{"names": [f"{image['image']}:latest"], "sizeBytes": 1}]}
 
 
@@ -297,7 +297,7 @@ def test_numbers_that_are_compared_stay_and_others_go() -> None:
 def test_an_instance_type_of_ec2_stays_since_it_limits_volumes() -> None:
     key = "node.kubernetes.io/instance-type"
     nodes = [node(kind, labels={key: kind}) for kind in ("m5.xlarge", "u-6tb1.metal", "acme-rack.large", "acme")]
-    labels = [found["metadata"]["labels"][key] for found in anonymize(nodes)]  # type: ignore[index]
+    labels = [at(found, "metadata.labels")[key] for found in anonymize(nodes)]
     assert labels[:2] == ["m5.xlarge", "u-6tb1.metal"]
     assert "acme" not in "".join(labels)
 
@@ -305,7 +305,7 @@ def test_an_instance_type_of_ec2_stays_since_it_limits_volumes() -> None:
 def test_addresses_become_ones_that_are_nobodys() -> None:
     ports = [{"containerPort": 1, "hostPort": 1, "hostIP": ip} for ip in ("192.168.40.14", "0.0.0.0", "::1", "fd00::7")]
     [found] = anonymize([pod("web", spec={"containers": [{"name": "c", "ports": ports}]})])
-    [container] = found["spec"]["containers"]  # type: ignore[index]
+    [container] = at(found, "spec.containers")
     assert [port["hostIP"] for port in container["ports"]] == ["198.18.0.2", "0.0.0.0", "::1", "2001:db8::4"]
 
 

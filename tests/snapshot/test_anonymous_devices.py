@@ -9,7 +9,7 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.export.anonymous import anonymize
-from tests.builders import node, pod
+from tests.builders import at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 
 OWN = 'device.attributes["gpu.acme.internal"]'
@@ -52,7 +52,7 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
             anonymize(objects)
     new = anonymize(objects, keep_selectors=stays)
     pods = [item for item in new if item["kind"] == "Pod"]
-    name = pods[0]["metadata"]["name"]  # type: ignore[index]
+    name = at(pods[0], "metadata.name")
     assert kschedx.explain(kschedx.Snapshot.from_objects(new), f"default/{name}").outcome == "Scheduled"
     assert ("Falcon" in json.dumps(new)) == stays
     assert "falcon-host" not in json.dumps(new)

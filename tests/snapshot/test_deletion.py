@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ AWAY = {
         ]
     }
 }
-KINDS: tuple[Manifest, ...] = (
+KINDS: tuple[dict[str, Any], ...] = (
     {"labels": {"app": "web"}, "spec": {"topologySpreadConstraints": [SPREAD]}},
     {"labels": {"app": "db"}, "spec": {"affinity": AWAY}},
     {
@@ -48,7 +50,7 @@ NODES = [node(f"n{row}", labels={"zone": ZONES[row % 2], "kubernetes.io/hostname
 def _pods(places: list[tuple[int, int]]) -> list[Manifest]:
     """(kind, node) of each; the last kind waits for a node that it is nominated for."""
     return [
-        pod(f"p{number}", on=None if kind == len(KINDS) - 1 else f"n{place}", **KINDS[kind])  # type: ignore[arg-type]
+        pod(f"p{number}", on=None if kind == len(KINDS) - 1 else f"n{place}", **KINDS[kind])
         for number, (kind, place) in enumerate(places)
     ]
 
@@ -56,7 +58,7 @@ def _pods(places: list[tuple[int, int]]) -> list[Manifest]:
 def _stories(snapshot: Snapshot) -> list[dict[str, object]]:
     """What becomes of a new pod of each kind."""
     framework = Framework(SCHEDULER.profiles[0], SCHEDULER, snapshot, RELEASE)
-    newcomers = Snapshot.from_objects([pod(f"new{kind}", **KINDS[kind]) for kind in range(len(KINDS))]).pods  # type: ignore[arg-type]
+    newcomers = Snapshot.from_objects([pod(f"new{kind}", **KINDS[kind]) for kind in range(len(KINDS))]).pods
     return [Story.of(schedule(framework, newcomers[row])).to_dict() for row in range(len(newcomers))]
 
 

@@ -60,7 +60,7 @@ class Tar:
         while True:
             with self._told():
                 info = archive.next()
-                archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
+                archive.members.clear()  # type: ignore[attr-defined] # it would keep them all
             if info is None:
                 break
             if info.issparse():
