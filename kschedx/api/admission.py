@@ -27,8 +27,9 @@ from kschedx.api.optional_admission import (
 )
 from kschedx.api.priority import priority_conflicts, resolve_priority
 from kschedx.api.runtime_class import apply_runtime_class, check_overhead, find_runtime_class
+from kschedx.api.scheduling import PriorityClass
 from kschedx.api.tolerations import NO_EXECUTE, toleration_text
-from kschedx.api.types import Labels, LimitRange, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration
+from kschedx.api.types import Labels, LimitRange, Pod, PodSpec, RuntimeClass, Toleration
 from kschedx.api.validation import validate_pod
 from kschedx.api.validation_parts import DEFAULT_OPTIONS, ValidationOptions
 from kschedx.errors import InputError, NotAdmittedError, nearest

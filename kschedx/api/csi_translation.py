@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.pod_volumes import AzureDiskVolumeSource, Volume
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.api.storage import (
     BETA_REGION,
@@ -24,7 +25,6 @@ from kschedx.api.storage import (
     PersistentVolume,
     VolumeNodeAffinity,
 )
-from kschedx.api.types import AzureDiskVolumeSource, Volume
 
 _UNSPECIFIED = "UNSPECIFIED"
 

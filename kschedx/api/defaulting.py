@@ -11,9 +11,10 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from kschedx.api.quantity import MILLI, Written, parse_quantity
+from kschedx.api.quantity import MILLI, ResourceList, Written, parse_quantity
 from kschedx.api.resource_names import is_hugepages, is_overcommit_allowed, is_pod_level_resource
 from kschedx.api.resources import container_limits, container_requests, nano_units
+from kschedx.api.scheduling import PriorityClass
 from kschedx.api.selectors import LabelSelector, LabelSelectorRequirement
 from kschedx.api.types import (
     Affinity,
@@ -29,8 +30,6 @@ from kschedx.api.types import (
     PodAffinityTerm,
     PodSpec,
     PodStatus,
-    PriorityClass,
-    ResourceList,
     ResourceRequirements,
     WeightedPodAffinityTerm,
 )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kschedx.api.integers import Int32, Int64
-from kschedx.api.types import Labels, NodeCondition, ObjectMeta, ResourceList, Taint
+from kschedx.api.quantity import ResourceList
+from kschedx.api.types import Labels, NodeCondition, ObjectMeta, Taint
 
 GROUP = "karpenter.sh"
 AWS = "karpenter.k8s.aws"

@@ -17,8 +17,10 @@ from kschedx.api import (
     karpenter,
     kueue,
     other_schedulers,
+    policy,
     resource_quota,
     scheduler_plugins,
+    scheduling,
     storage,
     types,
 )
@@ -188,12 +190,12 @@ _ROWS = (
     ),
     Kind(
         name="PodDisruptionBudget", plural="poddisruptionbudgets", group="policy", versions=_SINCE_BETA,
-        record=types.PodDisruptionBudget, read_by=("DefaultPreemption",),
+        record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
         leaves="which pods preemption would rather spare",
     ),
     Kind(
         name="PriorityClass", plural="priorityclasses", group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
-        record=types.PriorityClass, leaves="the priority of a manifest that names a class, or none",
+        record=scheduling.PriorityClass, leaves="the priority of a manifest that names a class, or none",
     ),
     Kind(
         name="LimitRange", plural="limitranges",
@@ -231,7 +233,7 @@ _ROWS = (
     ),
     Kind(
         name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
-        is_optional=True, record=types.PodGroup, read_by=("GangScheduling",),
+        is_optional=True, record=scheduling.PodGroup, read_by=("GangScheduling",),
         leaves="the pod group that the pod waits for",
     ),
     Kind(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kschedx.api.integers import Int32
-from kschedx.api.types import Labels, ObjectMeta, PodTemplateSpec, ResourceList, Taint, Toleration
+from kschedx.api.quantity import ResourceList
+from kschedx.api.types import Labels, ObjectMeta, PodTemplateSpec, Taint, Toleration
 
 GROUP = "kueue.x-k8s.io"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from kschedx.api.defaulting import rounded_resources
 from kschedx.api.field_errors import aggregate
 from kschedx.api.integers import MAX_INT64
-from kschedx.api.quantity import Quantity, parse_quantity
+from kschedx.api.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.api.resource_names import CPU, MEMORY
 from kschedx.api.resources import container_limits, container_requests
-from kschedx.api.types import Container, LimitRange, LimitRangeItem, PodSpec, ResourceList, ResourceRequirements
+from kschedx.api.types import Container, LimitRange, LimitRangeItem, PodSpec, ResourceRequirements
 from kschedx.errors import InputError, Place
 
 _CONTAINER = "Container"

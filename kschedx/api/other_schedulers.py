@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kschedx.api.integers import Int32
 from kschedx.api.kueue import Condition
-from kschedx.api.types import ObjectMeta, ResourceList
+from kschedx.api.quantity import ResourceList
+from kschedx.api.types import ObjectMeta
 
 
 class GroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):

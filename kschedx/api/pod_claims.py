@@ -5,8 +5,9 @@ Upstream: component-helpers/storage/ephemeral.
 
 from __future__ import annotations
 
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import ObjectMeta, Volume
+from kschedx.api.types import ObjectMeta
 
 
 def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:

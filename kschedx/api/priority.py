@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from kschedx.api.types import ObjectMeta, PodSpec, PriorityClass
+from kschedx.api.scheduling import PriorityClass
+from kschedx.api.types import ObjectMeta, PodSpec
 from kschedx.errors import InputError, Place, nearest
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"

@@ -16,6 +16,8 @@ from kschedx.errors import InputError
 
 Written = str | int | float
 """A quantity as a manifest has it; a number appears where the quotes were left out."""
+ResourceList = dict[str, Written]
+"""Resource name to quantity as written."""
 
 
 @unique

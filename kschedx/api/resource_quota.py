@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.optional_admission import is_best_effort
-from kschedx.api.quantity import Quantity, parse_quantity
+from kschedx.api.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.api.resource_names import (
     CPU,
     MEMORY,
@@ -26,7 +26,7 @@ from kschedx.api.resource_names import (
 )
 from kschedx.api.resources import container_limits, container_requests
 from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec, ResourceList
+from kschedx.api.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec
 
 _EPHEMERAL_STORAGE = "ephemeral-storage"
 _COMPUTE = (CPU, MEMORY, _EPHEMERAL_STORAGE)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from kschedx.api.field_errors import as_json, forbidden, invalid, not_supported, quoted, required
 from kschedx.api.names import label_key_errors
-from kschedx.api.quantity import Quantity, parse_quantity
+from kschedx.api.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.api.resource_names import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -23,7 +23,7 @@ from kschedx.api.resource_names import (
     is_pod_level_resource,
 )
 from kschedx.api.resources import container_limits, container_requests, exact_nano_units
-from kschedx.api.types import PodSpec, ResourceList, ResourceRequirements
+from kschedx.api.types import PodSpec, ResourceRequirements
 from kschedx.errors import InputError, Place
 
 _OF_CONTAINERS = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kschedx.api.assumed_requests import assumed_by_kind
 from kschedx.api.integers import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.api.quantity import Quantity, Written, milli_value, parse_quantity, value
+from kschedx.api.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
 from kschedx.api.resource_names import (
     CPU,
     MEMORY,
@@ -24,7 +24,7 @@ from kschedx.api.resource_names import (
     is_counted,
     is_pod_level_resource,
 )
-from kschedx.api.types import Container, ContainerStatus, PodSpec, PodStatus, ResourceList, ResourceRequirements
+from kschedx.api.types import Container, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
 from kschedx.errors import InputError, Place
 
 DEFAULT_MILLI_CPU = 100

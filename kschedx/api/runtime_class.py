@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from kschedx.api.quantity import ResourceList
 from kschedx.api.resources import exact_amounts
 from kschedx.api.tolerations import merge_tolerations
-from kschedx.api.types import PodSpec, ResourceList, RuntimeClass
+from kschedx.api.types import PodSpec, RuntimeClass
 from kschedx.errors import InputError, Place, nearest
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kschedx.api.integers import Int32
-from kschedx.api.types import ObjectMeta, ResourceList
+from kschedx.api.quantity import ResourceList
+from kschedx.api.types import ObjectMeta
 
 GROUP = "scheduling.x-k8s.io"
 TOPOLOGY_GROUP = "topology.node.k8s.io"

@@ -12,24 +12,23 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.api.integers import MIN_INT64, Int32
-from kschedx.api.quantity import Written, parse_quantity
-from kschedx.api.quantity import value as quantity_value
-from kschedx.api.resources import nano_units
-from kschedx.api.selectors import LabelSelector, NodeSelector
-from kschedx.api.timestamps import nanoseconds
-from kschedx.api.types import (
+from kschedx.api.pod_volumes import (
     FILESYSTEM,
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     AzureFileVolumeSource,
     CinderVolumeSource,
     GCEPersistentDiskVolumeSource,
-    ObjectMeta,
     PersistentVolumeClaimSpec,
     PortworxVolumeSource,
-    ResourceList,
     VsphereVirtualDiskVolumeSource,
 )
+from kschedx.api.quantity import ResourceList, Written, parse_quantity
+from kschedx.api.quantity import value as quantity_value
+from kschedx.api.resources import nano_units
+from kschedx.api.selectors import LabelSelector, NodeSelector
+from kschedx.api.timestamps import nanoseconds
+from kschedx.api.types import ObjectMeta
 from kschedx.errors import InputError, Place
 
 STORAGE = "storage"

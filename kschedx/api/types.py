@@ -1,8 +1,9 @@
-"""Typed slim records of core/v1 and its neighbours: the fields that scheduling reads, under Kubernetes' own names.
+"""Typed slim records of core/v1, and of neighbours with few fields.
 
-Everything else in a manifest is skipped unread. Optional scalars that Go holds as pointers are `T | None`; lists and
-maps for which nil and empty mean the same are empty tuples and dicts. Resource lists keep the text of their quantities.
-Storage kinds are in `api/storage.py`, devices and their claims in `api/devices.py`.
+They have the fields that scheduling reads, under Kubernetes' own names; the rest of a manifest is skipped unread.
+Optional scalars that Go holds as pointers are `T | None`; lists and maps for which nil and empty mean the same are
+empty tuples and dicts. Resource lists keep the text of their quantities. Other groups have modules of their own
+(`storage`, `devices`, `scheduling`, `policy`), and so have a pod's volumes (`pod_volumes`).
 """
 
 from __future__ import annotations
@@ -10,14 +11,11 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kschedx.api.integers import Int32, Int64
+from kschedx.api.pod_volumes import Volume
+from kschedx.api.quantity import ResourceList
 from kschedx.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
 
 Labels = dict[str, str]
-ResourceList = dict[str, str | int | float]
-"""Resource name to quantity as written; numbers appear where a manifest leaves out the quotes."""
-
-
-FILESYSTEM = "Filesystem"
 
 
 class OwnerReference(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -148,132 +146,6 @@ class PodResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
-
-
-class PersistentVolumeClaimVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    claim_name: str = ""
-    read_only: bool = False
-
-
-class GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    pd_name: str = ""
-    fs_type: str = ""
-    partition: Int32 = 0
-    read_only: bool = False
-
-
-class AWSElasticBlockStoreVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    volume_id: str = field(default="", name="volumeID")
-    fs_type: str = ""
-    partition: Int32 = 0
-    read_only: bool = False
-
-
-class AzureDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    disk_name: str = ""
-    disk_uri: str = field(default="", name="diskURI")
-    kind: str | None = None
-    read_only: bool | None = None
-
-
-class AzureFileVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    share_name: str = ""
-    secret_name: str = ""
-    secret_namespace: str | None = None
-
-
-class CinderVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    volume_id: str = field(default="", name="volumeID")
-    read_only: bool = False
-
-
-class VsphereVirtualDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    volume_path: str = ""
-
-
-class PortworxVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    volume_id: str = field(default="", name="volumeID")
-    read_only: bool = False
-
-
-class ISCSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    target_portal: str = ""
-    iqn: str = ""
-    lun: Int32 = 0
-    read_only: bool = False
-
-
-class RBDVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    monitors: tuple[str, ...] = ()
-    image: str = ""
-    pool: str = ""
-    read_only: bool = False
-
-
-class CSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    driver: str = ""
-    read_only: bool | None = None
-
-
-class VolumeResourceRequirements(Struct, frozen=True, kw_only=True):
-    requests: ResourceList = {}
-
-
-class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    access_modes: tuple[str, ...] = ()
-    selector: LabelSelector | None = None
-    resources: VolumeResourceRequirements = VolumeResourceRequirements()
-    volume_name: str = ""
-    storage_class_name: str | None = None
-    """None asks for the default class, empty for none."""
-    volume_mode: str = FILESYSTEM
-    volume_attributes_class_name: str = ""
-
-
-class PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
-
-
-class EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A generic ephemeral volume; the claim is named after the pod and the volume."""
-
-    volume_claim_template: PersistentVolumeClaimTemplate | None = None
-
-
-class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
-    reference: str = ""
-
-
-class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
-    """No plugin reads it: a drain asks whether there is one."""
-
-    medium: str = ""
-    """`Memory`: nothing of it is on the node's disk."""
-
-
-class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
-    """No plugin reads it: cluster-autoscaler asks whether there is one."""
-
-
-class Volume(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
-
-    name: str = ""
-    empty_dir: EmptyDirVolumeSource | None = None
-    host_path: HostPathVolumeSource | None = None
-    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
-    csi: CSIVolumeSource | None = None
-    image: ImageVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    azure_file: AzureFileVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
-    iscsi: ISCSIVolumeSource | None = None
-    rbd: RBDVolumeSource | None = None
 
 
 class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -471,76 +343,6 @@ class ReplicaSet(Struct, frozen=True, kw_only=True):
 class StatefulSet(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
-
-
-class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    selector: LabelSelector | None = None
-    min_available: Int32 | str | None = None
-    """A number of pods, or a percentage of them."""
-    max_unavailable: Int32 | str | None = None
-    unhealthy_pod_eviction_policy: str | None = None
-
-
-class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    disruptions_allowed: Int32 | None = None
-    """None where no controller has looked at it; whoever reads it then takes it for 0."""
-    current_healthy: Int32 | None = None
-    desired_healthy: Int32 | None = None
-    disrupted_pods: dict[str, str] = {}
-
-
-class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
-    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
-
-
-class PriorityClass(Struct, frozen=True, kw_only=True, rename="camel"):
-    metadata: ObjectMeta = ObjectMeta()
-    value: Int32 = 0
-    global_default: bool = False
-    preemption_policy: str | None = None
-
-
-class GangSchedulingPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
-    min_count: Int32 = 0
-
-
-class PodGroupSchedulingPolicy(Struct, frozen=True, kw_only=True):
-    gang: GangSchedulingPolicy | None = None
-
-
-class TopologyConstraint(Struct, frozen=True, kw_only=True):
-    key: str = ""
-
-
-class PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
-    topology: tuple[TopologyConstraint, ...] = ()
-
-
-class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
-class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
-    scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    priority: Int32 | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-
-
-class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
-
-
-class PodGroup(Struct, frozen=True, kw_only=True):
-    """scheduling.k8s.io/v1alpha2, in 1.37 v1beta1 and v1alpha3, behind the gate GenericWorkload."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodGroupSpec = PodGroupSpec()
-    status: PodGroupStatus = PodGroupStatus()
 
 
 # --- what the cluster-autoscaler writes and reads

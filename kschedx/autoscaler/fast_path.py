@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kschedx.api.quantity import parse_quantity
+from kschedx.api.quantity import ResourceList, parse_quantity
 from kschedx.api.selectors import compile_selector
-from kschedx.api.types import Node, Pod, PodAffinityTerm, ResourceList
+from kschedx.api.types import Node, Pod, PodAffinityTerm
 
 _HOSTNAME = "kubernetes.io/hostname"
 

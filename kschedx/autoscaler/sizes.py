@@ -9,9 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.api.quantity import milli_value, parse_quantity
+from kschedx.api.quantity import ResourceList, milli_value, parse_quantity
 from kschedx.api.resources import RequestOptions, pod_request
-from kschedx.api.types import ResourceList
 from kschedx.autoscaler.clouds import IGNORED_LABELS, IGNORED_LABELS_OF, SAME_POOL_LABELS
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.go_sort import sort_slice

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from kschedx.api.kinds import KINDS
 from kschedx.api.pod_claims import claim_name
-from kschedx.api.types import Container, Pod, PodAffinity, Volume
+from kschedx.api.pod_volumes import Volume
+from kschedx.api.types import Container, Pod, PodAffinity
 from kschedx.explain.missing import ADDED, MATTERS, get_command, is_about, selects
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.api.decode import decode
 from kschedx.api.pod_claims import claim_name
+from kschedx.api.pod_volumes import PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.api.storage import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
@@ -20,7 +21,7 @@ from kschedx.api.storage import (
     is_bound_to,
     with_default_class,
 )
-from kschedx.api.types import ObjectMeta, OwnerReference, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.api.types import ObjectMeta, OwnerReference
 from kschedx.errors import InputError
 from kschedx.findings import (
     ClaimBeingDeleted,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.quantity import ResourceList, Unit, format_quantity
 from kschedx.api.resource_names import is_extended_resource, is_hugepages
 from kschedx.api.resources import RequestOptions, container_requests, pod_request
 from kschedx.api.selectors import NodeSelectorRequirement, NodeSelectorTerm
@@ -20,7 +20,6 @@ from kschedx.api.types import (
     PodAffinityTerm,
     PodResourceClaimStatus,
     PodSpec,
-    ResourceList,
     ResourceRequirements,
     Taint,
     Toleration,

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.types import Pod, PodGroup
+from kschedx.api.scheduling import PodGroup
+from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run

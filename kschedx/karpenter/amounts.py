@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from kschedx.api.quantity import Format, parse_quantity
+from kschedx.api.quantity import Format, ResourceList, parse_quantity
 from kschedx.api.resource_names import is_hugepages
 from kschedx.api.resources import nano_units
-from kschedx.api.types import Container, Pod, ResourceList
+from kschedx.api.types import Container, Pod
 from kschedx.errors import InputError, Place
 
 NODES = "nodes"

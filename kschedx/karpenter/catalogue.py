@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.api.karpenter import CAPACITY_TYPE
-from kschedx.api.types import ResourceList
+from kschedx.api.quantity import ResourceList
 from kschedx.errors import InputError, Place, join_fields, nearest
 from kschedx.karpenter.amounts import Amount, amounts_of
 from kschedx.karpenter.instance_types import InstanceType, Offering

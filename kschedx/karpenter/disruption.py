@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from kschedx.api.annotations import DO_NOT_DISRUPT
 from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL, NodeClaim, NodePool, condition
+from kschedx.api.policy import PodDisruptionBudget
 from kschedx.api.selectors import compile_selector
 from kschedx.api.timestamps import nanoseconds
-from kschedx.api.types import Pod, PodDisruptionBudget, Taint
+from kschedx.api.types import Pod, Taint
 from kschedx.errors import InputError
 from kschedx.framework.duration import Duration
 from kschedx.karpenter.labels import ZONE

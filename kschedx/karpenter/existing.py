@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from kschedx.api.quantity import milli_value
+from kschedx.api.quantity import ResourceList, milli_value
 from kschedx.api.quantity import value as whole_value
-from kschedx.api.types import Pod, ResourceList
+from kschedx.api.types import Pod
 from kschedx.karpenter.amounts import PODS, Amount, Amounts, pod_requests
 from kschedx.karpenter.daemons import DaemonSets
 from kschedx.karpenter.labels import HOSTNAME

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kschedx.api.karpenter import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim, condition
+from kschedx.api.quantity import ResourceList
 from kschedx.api.resources import RequestOptions, nano_units
-from kschedx.api.types import Labels, Node, OwnerReference, ResourceList, Taint
+from kschedx.api.types import Labels, Node, OwnerReference, Taint
 from kschedx.karpenter.amounts import NODES, Amount, amounts_of
 from kschedx.karpenter.labels import HOSTNAME, INSTANCE_TYPE
 from kschedx.karpenter.tolerations import is_ephemeral, is_same

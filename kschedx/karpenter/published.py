@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.api.karpenter import AWS
-from kschedx.api.types import ResourceList
+from kschedx.api.quantity import ResourceList
 from kschedx.errors import InputError, Place
 from kschedx.karpenter.catalogue import (
     InstanceTypes,

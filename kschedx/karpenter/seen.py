@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from kschedx.api.karpenter import NODE_CLASSES, NODE_POOL, NodeClaim, NodePool
-from kschedx.api.types import Labels, ResourceList
+from kschedx.api.quantity import ResourceList
+from kschedx.api.types import Labels
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, everywhere, instance_type, instance_types
 from kschedx.karpenter.claims import pool_requirements

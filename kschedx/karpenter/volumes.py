@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kschedx.api.csi_translation import plugin_named
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.selectors import NodeSelectorRequirement
 from kschedx.api.storage import BIND_COMPLETED, IMMEDIATE, PersistentVolume, PersistentVolumeClaim
-from kschedx.api.types import Pod, Volume
+from kschedx.api.types import Pod
 from kschedx.karpenter.labels import HOSTNAME
 from kschedx.karpenter.requirements import Requirements
 from kschedx.snapshot.storage import Storage

@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from kschedx.api.types import Pod, PodDisruptionBudget
+from kschedx.api.policy import PodDisruptionBudget
+from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.outcome import Candidate, FilterOutcome

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.api.quantity import milli_value, value
+from kschedx.api.quantity import ResourceList, milli_value, value
 from kschedx.api.resource_names import CPU, MEMORY
 from kschedx.api.resources import DEFAULT_MEMORY, DEFAULT_MILLI_CPU
-from kschedx.api.types import Container, PodSpec, ResourceList
+from kschedx.api.types import Container, PodSpec
 
 
 def whole_units(resources: ResourceList) -> dict[str, int]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.pod_volumes import Volume
+from kschedx.api.quantity import ResourceList
 from kschedx.api.resource_names import CPU
 from kschedx.api.selectors import (
     LabelSelector,
@@ -29,9 +31,7 @@ from kschedx.api.types import (
     PodAffinityTerm,
     PodSpec,
     PodStatus,
-    ResourceList,
     ResourceRequirements,
-    Volume,
     WeightedPodAffinityTerm,
 )
 from kschedx.legacy.requests import whole_units

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.api.types import Pod, PodGroup
+from kschedx.api.scheduling import PodGroup
+from kschedx.api.types import Pod
 from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin, Touch
 from kschedx.framework.state import CycleState

@@ -7,7 +7,8 @@ import re
 import numpy as np
 
 from kschedx.api.scheduler_plugins import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
-from kschedx.api.types import Pod, PriorityClass
+from kschedx.api.scheduling import PriorityClass
+from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
 from kschedx.framework.interface import Handle, Touch

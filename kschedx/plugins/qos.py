@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from kschedx.api.quantity import ResourceList
 from kschedx.api.resources import nano_units
-from kschedx.api.types import Pod, ResourceList
+from kschedx.api.types import Pod
 from kschedx.releases import Release
 
 COUNTED = ("cpu", "memory")

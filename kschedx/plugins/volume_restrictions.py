@@ -6,8 +6,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import READ_WRITE_ONCE_POD, not_found
-from kschedx.api.types import Pod, PodSpec, Volume
+from kschedx.api.types import Pod, PodSpec
 from kschedx.findings import ClaimInUse, ClaimNotFound, DiskConflict, Finding
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey

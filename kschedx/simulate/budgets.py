@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.api.int_or_string import scaled
+from kschedx.api.policy import PodDisruptionBudget
 from kschedx.api.selectors import Selector, compile_selector
-from kschedx.api.types import PodDisruptionBudget
 from kschedx.errors import InputError
 from kschedx.simulate import workloads
 from kschedx.simulate.workloads import Owners

@@ -7,16 +7,15 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kschedx.api import types
 from kschedx.api.defaulting import default_namespace, default_priority_class
 from kschedx.api.kinds import KINDS
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.api.policy import PodDisruptionBudget
+from kschedx.api.scheduling import PodGroup, PriorityClass
 from kschedx.api.types import (
     Labels,
     LimitRange,
-    PodDisruptionBudget,
-    PodGroup,
-    PriorityClass,
+    Namespace,
     ReplicaSet,
     ReplicationController,
     RuntimeClass,
@@ -88,18 +87,18 @@ def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     }
 
 
-def priority_classes(others: Mapping[str, Sequence[Any]]) -> dict[str, types.PriorityClass]:
+def priority_classes(others: Mapping[str, Sequence[Any]]) -> dict[str, PriorityClass]:
     return {c.metadata.name: default_priority_class(c) for c in others["PriorityClass"]}
 
 
-def _read_by_admission(namespace: types.Namespace) -> types.Labels:
+def _read_by_admission(namespace: Namespace) -> Labels:
     """Its annotations, without those that say nothing about pods."""
     return {key: text for key, text in namespace.metadata.annotations.items() if key in PLUGIN_OF_ANNOTATION}
 
 
-def _by_namespace(limit_ranges: Sequence[types.LimitRange]) -> dict[str, list[types.LimitRange]]:
+def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
     """In order of their names; the API server takes them in any order."""
-    found: dict[str, list[types.LimitRange]] = {}
+    found: dict[str, list[LimitRange]] = {}
     for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
         found.setdefault(one.metadata.namespace, []).append(one)
     return found

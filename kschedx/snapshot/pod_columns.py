@@ -16,6 +16,7 @@ from kschedx.api.annotations import ANNOTATION_MARKS, is_read
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import default_pod_spec, default_pod_status, merge_label_keys, uses_label_keys
 from kschedx.api.priority import global_default, names_no_priority, resolve_priority
+from kschedx.api.scheduling import PriorityClass
 from kschedx.errors import InputError, Place
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.pods import PodTable
@@ -169,7 +170,7 @@ class PodColumns:
         self._seen_specs = len(values)
         return codes
 
-    def table(self, nodes: Mapping[str, int], classes: Mapping[str, types.PriorityClass]) -> PodTable:
+    def table(self, nodes: Mapping[str, int], classes: Mapping[str, PriorityClass]) -> PodTable:
         specs = self.specs.column()
         without_priority = (
             frozenset(code for code, spec in enumerate(specs.values) if names_no_priority(spec))

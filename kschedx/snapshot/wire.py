@@ -12,7 +12,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from kschedx.api import storage, types
+from kschedx.api import pod_volumes, storage, types
+from kschedx.api.quantity import ResourceList
 
 MaybeRaw = Raw | UnsetType
 
@@ -40,7 +41,7 @@ def _is_scalar(hint: Any) -> bool:
 
 # mypy does not follow generated structs: these are typed where their fields are used, in build.py
 SlimContainer: Any = _slim(types.Container, {})
-SlimVolume: Any = _slim(types.Volume, {})
+SlimVolume: Any = _slim(pod_volumes.Volume, {})
 SlimPodSpec: Any = _slim(
     types.PodSpec, {"containers": SlimContainer, "init_containers": SlimContainer, "volumes": SlimVolume}
 )
@@ -82,8 +83,8 @@ class PodItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Pod",
 class SlimNodeStatus(Struct, kw_only=True, rename="camel", gc=False):
     """As `api.types.NodeStatus`, but the images, the bulk of a node, stay raw until a plugin asks for one."""
 
-    capacity: types.ResourceList | None = None
-    allocatable: types.ResourceList | None = None
+    capacity: ResourceList | None = None
+    allocatable: ResourceList | None = None
     conditions: tuple[types.NodeCondition, ...] | None = ()
     images: MaybeRaw = UNSET
     declared_features: tuple[str, ...] | None = ()

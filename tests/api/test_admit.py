@@ -10,7 +10,8 @@ import pytest
 from kschedx.api.admission import AdmissionChange, AdmissionContext, admit, check_plugins
 from kschedx.api.limit_range import default_limit_range
 from kschedx.api.optional_admission import DEFAULT_TOLERATIONS, NODE_SELECTOR, OPTIONAL_PLUGINS
-from kschedx.api.types import LimitRange, Pod, PriorityClass, RuntimeClass, Toleration
+from kschedx.api.scheduling import PriorityClass
+from kschedx.api.types import LimitRange, Pod, RuntimeClass, Toleration
 from kschedx.api.validation_parts import ValidationOptions
 from kschedx.errors import InputError
 

@@ -15,8 +15,8 @@ from kschedx.api.csi_translation import (
     plugin_of_volume,
     translated,
 )
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolume
-from kschedx.api.types import Volume
 
 ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"

@@ -16,8 +16,9 @@ from kschedx.api.defaulting import (
     merge_label_keys,
     uses_label_keys,
 )
+from kschedx.api.scheduling import PriorityClass
 from kschedx.api.selectors import LabelSelector, LabelSelectorRequirement
-from kschedx.api.types import Namespace, Node, ObjectMeta, Pod, PodSpec, PriorityClass
+from kschedx.api.types import Namespace, Node, ObjectMeta, Pod, PodSpec
 from kschedx.errors import InputError
 
 Json = dict[str, object]

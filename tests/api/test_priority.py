@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kschedx.api.priority import priority_conflicts, resolve_priority
-from kschedx.api.types import ObjectMeta, PodSpec, PriorityClass
+from kschedx.api.scheduling import PriorityClass
+from kschedx.api.types import ObjectMeta, PodSpec
 from kschedx.errors import InputError
 
 

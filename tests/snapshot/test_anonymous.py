@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from kschedx.api import container_validation, placement_validation, storage, types, validation
+from kschedx.api import container_validation, placement_validation, pod_volumes, storage, types, validation
 from kschedx.api.attach_limits import csi_limit_key
 from kschedx.api.csi_translation import IN_TREE_PLUGINS
 from kschedx.api.kinds import KINDS
@@ -206,7 +206,7 @@ KNOWN = {
     *KNOWN_FEATURES,
     *STANDARD_RESOURCES,
     *(text for texts in FIELD_VALUES for text in texts),
-    *(types.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
+    *(pod_volumes.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
     *(storage.ZONE, storage.REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
     *MAKING_PODS,
 }

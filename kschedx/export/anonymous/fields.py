@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, inspect
 
 from kschedx.api import cluster_api as capi
-from kschedx.api import devices, kueue, optional_admission, scheduler_plugins, selectors, storage, types
+from kschedx.api import devices, kueue, optional_admission, pod_volumes, scheduler_plugins, selectors, storage, types
 from kschedx.api.annotations import DO_NOT_DISRUPT, GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -122,7 +122,7 @@ NAMES: Mapping[type[Struct], Change] = {
     types.Container: _dns_label,
     types.ContainerStatus: _dns_label,
     types.ContainerPort: changes.name(changes.PORT_NAME),
-    types.Volume: _dns_label,
+    pod_volumes.Volume: _dns_label,
 }
 """The records whose `name` has to be shorter than others."""
 

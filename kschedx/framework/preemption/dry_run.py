@@ -16,7 +16,8 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.types import Pod, PodDisruptionBudget
+from kschedx.api.policy import PodDisruptionBudget
+from kschedx.api.types import Pod
 from kschedx.findings import Finding
 from kschedx.framework.interface import Handle, Room
 from kschedx.framework.outcome import Candidate, FilterOutcome

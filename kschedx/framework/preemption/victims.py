@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from msgspec import Struct
 
+from kschedx.api.policy import PodDisruptionBudget
 from kschedx.api.selectors import Selector, compile_selector
-from kschedx.api.types import PodDisruptionBudget
 from kschedx.errors import InputError
 from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows

@@ -15,8 +15,9 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kschedx.api.attach_limits import csi_limit_key
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolumeSpec
-from kschedx.api.types import Node, Pod, Volume
+from kschedx.api.types import Node, Pod
 from kschedx.findings import AttachedVolume, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error

@@ -9,9 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.integers import MAX_INT64
+from kschedx.api.quantity import ResourceList
 from kschedx.api.resources import RequestOptions, node_allocatable, pod_request
 from kschedx.api.scheduler_plugins import ElasticQuota
-from kschedx.api.types import Pod, ResourceList
+from kschedx.api.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")

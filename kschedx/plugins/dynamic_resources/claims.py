@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from kschedx.api.devices import EXTENDED_RESOURCE_CLAIM, ResourceClaim
 from kschedx.api.field_errors import quoted
-from kschedx.api.types import ObjectMeta, Pod, PodGroup, PodGroupResourceClaim, PodResourceClaim
+from kschedx.api.scheduling import PodGroup, PodGroupResourceClaim
+from kschedx.api.types import ObjectMeta, Pod, PodResourceClaim
 from kschedx.errors import UndecidableError
 from kschedx.findings import (
     DeviceClaimBeingDeleted,

@@ -8,9 +8,10 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.api.integers import Int64
+from kschedx.api.quantity import ResourceList
 from kschedx.api.resource_names import is_native_resource, is_scalar_resource
 from kschedx.api.scheduler_plugins import SINGLE_NUMA_NODE, NodeResourceTopology
-from kschedx.api.types import Pod, ResourceList
+from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
 from kschedx.findings import NumaMisfit
 from kschedx.framework.args import ResourceSpec, args_of_another_project

@@ -16,8 +16,9 @@ from kschedx.api.csi_translation import (
     translated,
 )
 from kschedx.api.pod_claims import claim_name, not_owned_by
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolumeClaim, not_found
-from kschedx.api.types import ObjectMeta, Volume
+from kschedx.api.types import ObjectMeta
 from kschedx.snapshot.columns import BoolArray, IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable

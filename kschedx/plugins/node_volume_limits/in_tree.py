@@ -15,8 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from kschedx.api.pod_claims import claim_name, not_owned_by
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeSpec, not_found
-from kschedx.api.types import Node, ObjectMeta, Pod, Volume
+from kschedx.api.types import Node, ObjectMeta, Pod
 from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState

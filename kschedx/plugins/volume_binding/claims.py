@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kschedx.api.pod_claims import claim_name, not_owned_by
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolumeClaim, not_found
-from kschedx.api.types import Pod, Volume
+from kschedx.api.types import Pod
 from kschedx.findings import ClaimBeingDeleted, ClaimLost, ClaimNotFound, ClaimNotOwned, Finding
 from kschedx.framework.status import Code, Status
 from kschedx.plugins.claim_facts import claim_unbound
