@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "schedulers",
     },
     "simulate": {"api", "snapshot", "framework", "explain", "answer", "autoscaler", "karpenter", "sources"},
-    "autoscaler": {"api", "snapshot", "framework", "plugins", "releases"},
+    "autoscaler": {"api", "cel", "snapshot", "framework", "plugins", "releases", "sources"},
     "karpenter": {"api", "snapshot", "framework", "autoscaler"},
     "export": {"api", "cel", "findings", "snapshot"},
     "loading": {"api", "export", "snapshot", "sources"},

@@ -55,7 +55,7 @@ def aggregate(errors: Iterable[InputError]) -> InputError | None:
 
 def quoted(text: str) -> str:
     """Go's %q: in double quotes, with everything unprintable escaped."""
-    return f'"{"".join(_escaped(character) for character in text)}"'
+    return f'"{"".join(map(_escaped, text))}"'
 
 
 def _escaped(character: str) -> str:

@@ -8,13 +8,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kschedx.api.quantity import milli_value, value
 from kschedx.api.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
+from kschedx.errors import InputError
+
+if TYPE_CHECKING:
+    from kschedx.cel.regex import Pattern
 
 _KEY = "priorities"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+"""Of at most so many digits as an int64 has in any case."""
 
 
 class Option(Struct, frozen=True, kw_only=True):
@@ -113,7 +120,7 @@ def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[li
     best: list[Option] = []
     events: list[str] = []
     for option in options:
-        mine = [number for number, patterns in priorities.items() if any(p.search(option.group) for p in patterns)]
+        mine = [number for number, patterns in priorities.items() if any(p.matches(option.group) for p in patterns)]
         if not mine:
             events.append(
                 f"Warning PriorityConfigMapNotMatchedGroup: Priority expander: node group {option.group} not found in "
@@ -134,7 +141,7 @@ def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[li
     return best, events
 
 
-def read_priorities(config: ConfigMap) -> dict[int, list[re.Pattern[str]]] | str:
+def read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
     """Number to regular expressions, or what the autoscaler says of a ConfigMap that it cannot read."""
     text = config.data.get(_KEY)
     if text is None:
@@ -143,25 +150,28 @@ def read_priorities(config: ConfigMap) -> dict[int, list[re.Pattern[str]]] | str
     if not text:
         name = AUTOSCALER_PRIORITIES.rpartition("/")[2]
         return wrong.format(f"priority configuration in {name} configmap is empty; please provide valid configuration")
-    import yaml
+    from kschedx.cel.regex import compiled
+    from kschedx.cel.values import Fault
+    from kschedx.sources import yaml_text
 
     try:
-        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        return wrong.format(f"Can't parse YAML with priorities in the configmap: {str(error).splitlines()[0]}")
+        document = yaml_text.value_in(text)
+    except InputError as error:
+        return wrong.format(f"Can't parse YAML with priorities in the configmap: {error.message}")
     unreadable = "Can't parse YAML with priorities in the configmap: not a map of numbers to lists of texts"
     if not isinstance(document, dict):
         return {} if document is None else wrong.format(unreadable)
-    found: dict[int, list[re.Pattern[str]]] = {}
+    found: dict[int, list[Pattern]] = {}
     for key, patterns in document.items():
-        is_number = isinstance(key, int) and not isinstance(key, bool)
-        if not (is_number or (isinstance(key, str) and re.fullmatch(r"[+-]?\d+", key))):
+        if not _NUMBER.fullmatch(key):
             return wrong.format(unreadable)
-        if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+        if not isinstance(patterns, list):
             return wrong.format(unreadable)
         for pattern in patterns:
-            try:
-                found.setdefault(int(key), []).append(re.compile(pattern))
-            except re.error as error:
-                return wrong.format(f"Can't compile regexp rule for priority {key} and rule {pattern}: {error}")
+            if not isinstance(pattern, str):
+                return wrong.format(unreadable)
+            made = compiled(pattern)
+            if isinstance(made, Fault):
+                return wrong.format(f"Can't compile regexp rule for priority {key} and rule {pattern}: {made.message}")
+            found.setdefault(int(key), []).append(made)
     return found

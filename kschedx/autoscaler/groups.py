@@ -188,7 +188,6 @@ def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
 def groups_of(
     statuses: Sequence[GroupStatus],
     nodes: Sequence[NodeState],
-    has_template: Callable[[str], bool],
     behaviour: AutoscalerBehaviour,
 ) -> tuple[Group, ...]:
     """In the cloud's order."""
@@ -197,15 +196,13 @@ def groups_of(
         if node.group is not None and node.group in members:
             members[node.group].append(node)
     return tuple(
-        Group(status=status, nodes=tuple(mine), upcoming=_upcoming(status, mine, has_template(status.name), behaviour))
+        Group(status=status, nodes=tuple(mine), upcoming=_upcoming(status, mine, behaviour))
         for status in statuses
         for mine in (members[status.name],)
     )
 
 
-def _upcoming(
-    status: GroupStatus, nodes: Sequence[NodeState], has_template: bool, behaviour: AutoscalerBehaviour
-) -> int:
+def _upcoming(status: GroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
     there = (Readiness.READY, Readiness.UNREADY, Readiness.SUSPENDED)
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
     if missing <= 0:

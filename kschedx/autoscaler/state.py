@@ -115,7 +115,7 @@ class State:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """In the order of the status."""
-        return groups_of(self.setup.status.groups, self.states, self.templates.__contains__, self.behaviour)
+        return groups_of(self.setup.status.groups, self.states, self.behaviour)
 
     @cached_property
     def by_name(self) -> dict[str, Group]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+
+if TYPE_CHECKING:
+    from kschedx.sources.yaml_text import Value
 
 
 class Health(StrEnum):
@@ -71,12 +75,12 @@ def read_status(text: str) -> AutoscalerStatus:
     """Both forms. Raises `InputError` for a text that is neither."""
     if text.lstrip().startswith("Cluster-autoscaler status at"):
         return _read_text(text)
-    import yaml
+    from kschedx.sources import yaml_text
 
     try:
-        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise InputError(f"not YAML: {str(error).splitlines()[0]}", place=_PLACE) from None
+        document = yaml_text.value_in(text)
+    except InputError as error:
+        raise error.at(_PLACE) from None
     if not isinstance(document, dict) or ("nodeGroups" not in document and "autoscalerStatus" not in document):
         raise InputError("this is no status of a cluster-autoscaler", place=_PLACE)
     groups = document.get("nodeGroups") or ()
@@ -119,19 +123,19 @@ def _group(entry: object, index: int) -> GroupStatus:
     )
 
 
-def _map(value: Mapping[object, object], *path: str) -> Mapping[object, object]:
+def _map(value: Mapping[str, Value], *path: str) -> Mapping[str, Value]:
     for part in path:
         inner = value.get(part)
         value = inner if isinstance(inner, dict) else {}
     return value
 
 
-def _text(value: Mapping[object, object], key: str) -> str:
+def _text(value: Mapping[str, Value], key: str) -> str:
     found = value.get(key)
     return "" if found is None else str(found)
 
 
-def _number(value: Mapping[object, object], key: str) -> int:
+def _number(value: Mapping[str, Value], key: str) -> int:
     found = value.get(key, 0)
     if found is None:
         return 0

@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.annotations import DAEMON_SET_POD, MIRROR
+from kschedx.api.daemon_set_pods import runs_on
 from kschedx.api.resources import RequestOptions, pod_request
-from kschedx.api.selectors import required_node_affinity
-from kschedx.api.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.api.types import Node, ObjectMeta, Pod
 from kschedx.api.workloads import pod_from_workload
 from kschedx.autoscaler.flags import Flags
@@ -146,7 +145,7 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
         for daemon_set in self.daemon_sets:
             if daemon_set.uid in running or not (force or daemon_set.is_critical):
                 continue
-            if self.should_run(daemon_set, sanitized):
+            if runs_on(daemon_set.pod.spec, sanitized, comparison=self.compares_taints):
                 staying.append(daemon_set.pod)
         if self.behaviour.templates_are_labelled:
             labels = {**sanitized.metadata.labels, TEMPLATE_LABEL: "true"}
@@ -183,20 +182,6 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
             unschedulable=node.spec.unschedulable and not self.flags.scale_from_unschedulable,
         )
         return replace(node, metadata=metadata, spec=spec)
-
-    def should_run(self, daemon_set: DaemonSet, node: Node) -> bool:
-        """As the DaemonSet controller sees it (NodeShouldRunDaemonPod): by name, affinity and taints, not by room."""
-        spec = daemon_set.pod.spec
-        if spec.node_name not in ("", node.name):
-            return False
-        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-        required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-        if not required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name):
-            return False
-        return (
-            untolerated(node.spec.taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=self.compares_taints)
-            is None
-        )
 
 
 def choose_templates(

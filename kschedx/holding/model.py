@@ -147,11 +147,6 @@ class Kueue(Struct, frozen=True, kw_only=True):
         """Even admitted the pod would have no node."""
         return bool(self.fits) and not any(fit.feasible for fit in self.fits)
 
-    @property
-    def is_left_behind(self) -> bool:
-        """Its Workload is admitted, and the gate is still there."""
-        return self.state is State.ADMITTED and self.is_gated
-
 
 class Gate(Struct, frozen=True, kw_only=True):
     """A scheduling gate of somebody known."""

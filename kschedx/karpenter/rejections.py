@@ -66,11 +66,6 @@ class LimitReached(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         return f"all available instance types exceed limits for nodepool (NodePool={self.pool})"
 
-    @property
-    def exhausted(self) -> tuple[str, ...]:
-        """Resources of which nothing is left."""
-        return tuple(sorted(name for name, amount in self.remaining.items() if amount.nano <= 0))
-
 
 class NodeLimitReached(Struct, frozen=True, kw_only=True):
     pool: str

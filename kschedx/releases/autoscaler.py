@@ -16,8 +16,6 @@ class AutoscalerBehaviour(DatedFacts):
 
     # --- state of the groups (clusterstate/clusterstate.go)
 
-    status_is_structured: bool = since("1.30")
-    """The status ConfigMap is YAML; before, a text."""
     suspended_nodes_count: bool = since("1.36")
     """A node with the condition Suspended is in a class of its own."""
     upcoming_needs_scale_up: bool = since("1.36")

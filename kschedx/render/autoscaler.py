@@ -49,7 +49,7 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
     for number, remedy in enumerate(explanation.scaling_remedies):
         told = f"{remedy_title(remedy.step)} (verified: adds {count(remedy.nodes, 'node')} to {remedy.group})"
         lines += paragraph(told, width, first="  fix       " if number == 0 else " " * _INDENT, indent=_INDENT + 2)
-    lines += [line for told in _basis(autoscaler, scaling) for line in _fact("by", told, width)]
+    lines += [line for told in _basis(autoscaler) for line in _fact("by", told, width)]
     return lines
 
 
@@ -268,7 +268,7 @@ def is_same_event(theirs: str, ours: str) -> bool:
     return bool(colon) and head == our_head and sorted(rest.split(", ")) == sorted(our_rest.split(", "))
 
 
-def _basis(autoscaler: Autoscaler, scaling: PodScaling) -> Iterator[str]:
+def _basis(autoscaler: Autoscaler) -> Iterator[str]:
     """What the answer goes by, as far as it was guessed."""
     told: list[str] = []
     by = autoscaler.membership.told_by

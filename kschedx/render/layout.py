@@ -6,7 +6,7 @@ Everything that becomes a line goes through `text`, which makes it harmless; no 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -68,18 +68,7 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
 
 def joined(items: Iterable[str], room: int) -> list[str]:
     """Items joined by the separator, broken between items where possible and between words otherwise."""
-    rows: list[str] = []
-    current = ""
-    for item in items:
-        joined = f"{current}{SEPARATOR}{item}" if current else item
-        if cell_len(joined) <= room:
-            current = joined
-            continue
-        if current:
-            rows.append(current)
-        *full, current = wrapped(item, room)
-        rows.extend(full)
-    return [*rows, current] if current else rows
+    return _folded(items, SEPARATOR, room, wrapped)
 
 
 def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
@@ -100,18 +89,23 @@ def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[
 
 def wrapped(content: str, room: int) -> list[str]:
     """The text in lines of at most `room` cells, broken at spaces, or anywhere in a word that is longer."""
+    return _folded(content.split(" "), " ", room, _pieces) or [""]
+
+
+def _folded(parts: Iterable[str], between: str, room: int, broken: Callable[[str, int], Iterable[str]]) -> list[str]:
+    """Parts in lines of at most `room` cells; one that is longer than a line is `broken`, and its last line goes on."""
     rows: list[str] = []
     current = ""
-    for word in content.split(" "):
-        joined = f"{current} {word}" if current else word
-        if cell_len(joined) <= room:
-            current = joined
+    for part in parts:
+        longer = f"{current}{between}{part}" if current else part
+        if cell_len(longer) <= room:
+            current = longer
             continue
         if current:
             rows.append(current)
-        *full, current = _pieces(word, room)
+        *full, current = broken(part, room)
         rows.extend(full)
-    return [*rows, current]
+    return [*rows, current] if current else rows
 
 
 def _pieces(word: str, room: int) -> Iterator[str]:

@@ -103,6 +103,17 @@ def load(document: Text, *, source: str) -> Document | None:
         reader.fail(f"not valid YAML: {what}", line=document.text[:position].count(b"\n"))
 
 
+def value_in(text: str) -> Value:
+    """What the YAML in a field of an object says, such as in a ConfigMap's data; None where it says nothing.
+
+    Raises InputError with the line, also for several documents.
+    """
+    found = [load(document, source="") for document in split(text.encode(), source="")]
+    if len(found) > 1:
+        raise InputError(f"one YAML document is expected, not {len(found)}")
+    return found[0].value if found and found[0] is not None else None
+
+
 def _is_tab(text: bytes, mark: Mark) -> bool:
     line = text.split(b"\n")[mark.line : mark.line + 1]
     return b"".join(line)[: mark.column + 1].endswith(b"\t")

@@ -80,7 +80,9 @@ def test_the_text_before_1_30() -> None:
     [
         ("", "no status of a cluster-autoscaler"),
         ("hello", "no status of a cluster-autoscaler"),
-        ("{", "not YAML"),
+        ("{", "not valid YAML"),
+        pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),
+        ("nodeGroups: []\n---\nnodeGroups: []", "one YAML document is expected, not 2"),
         ("nodeGroups: 3", "nodeGroups is no list"),
         ("nodeGroups: [{health: {}}]", r"nodeGroups\[0\] has no name"),
         ("nodeGroups: [{name: a, health: {maxSize: many}}]", "maxSize is no number"),

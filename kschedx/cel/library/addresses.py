@@ -10,8 +10,8 @@ from collections.abc import Callable
 from ipaddress import IPv6Interface, ip_address, ip_interface
 from string import hexdigits
 
+from kschedx.api.field_errors import quoted
 from kschedx.cel.functions import Function, Run, overload, single
-from kschedx.cel.library.formatting import go_quoted
 from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
 
@@ -26,7 +26,7 @@ _BITS = re.compile(r"[1-9][0-9]*|[0-9]", re.ASCII)
 
 
 def _at(what: str, rest: str) -> str:
-    return f"{what} (at {go_quoted(rest)})"
+    return f"{what} (at {quoted(rest)})"
 
 
 def _fault_of_address(text: str) -> str:
@@ -116,11 +116,11 @@ def _fault_of_prefix(text: str) -> str:
         return "no '/'"
     wrong = _fault_of_address(address)
     if wrong:
-        return f"ParseAddr({go_quoted(address)}): {wrong}"
+        return f"ParseAddr({quoted(address)}): {wrong}"
     if "%" in address:
         return "IPv6 zones cannot be present in a prefix"
     if not _BITS.fullmatch(bits) or int(bits) >= 2**63:
-        return f"bad bits after slash: {go_quoted(bits)}"
+        return f"bad bits after slash: {quoted(bits)}"
     return "prefix length out of range" if int(bits) > (128 if ":" in address else 32) else ""
 
 
@@ -130,15 +130,15 @@ def _fault_of_prefix(text: str) -> str:
 def _address(text: str) -> Ip | Fault:
     wrong = _fault_of_address(text)
     if wrong:
-        return Fault(f"IP Address {go_quoted(text)} {_LEADING}ParseAddr({go_quoted(text)}): {wrong}")
+        return Fault(f"IP Address {quoted(text)} {_LEADING}ParseAddr({quoted(text)}): {wrong}")
     if "%" in text:
-        return Fault(f"IP address {go_quoted(text)} with zone value is not allowed")
+        return Fault(f"IP address {quoted(text)} with zone value is not allowed")
     try:
         found = ip_address(text)
     except ValueError:
         raise UndecidedError(f"what Go makes of the address {text!r} is not known") from None
     if found.version == 6 and found.ipv4_mapped is not None:
-        return Fault(f"IPv4-mapped IPv6 address {go_quoted(text)} is not allowed")
+        return Fault(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return Ip(found)
 
 
@@ -181,13 +181,13 @@ def _prefix(text: str) -> Cidr | Fault:
     told = f"network address {_LEADING}"
     wrong = _fault_of_prefix(text)
     if wrong:
-        return Fault(f"{told}{told}netip.ParsePrefix({go_quoted(text)}): {wrong}")
+        return Fault(f"{told}{told}netip.ParsePrefix({quoted(text)}): {wrong}")
     try:
         prefix = ip_interface(text)
     except ValueError:
         raise UndecidedError(f"what Go makes of the network {text!r} is not known") from None
     if isinstance(prefix, IPv6Interface) and prefix.ip.ipv4_mapped is not None:
-        return Fault(f"{told}IPv4-mapped IPv6 address {go_quoted(text)} is not allowed")
+        return Fault(f"{told}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return Cidr(prefix)
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kschedx.api.field_errors import quoted
 from kschedx.cel.library.arithmetic import text_built
 from kschedx.cel.library.times import duration_text, timestamp_text
 from kschedx.cel.printing import double_text
@@ -37,7 +38,6 @@ _MOST_DIGITS = 1_000_000
 _CLAUSE = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_ESCAPED = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v", '"': '"', "\\": "\\"}
 
 _FOR_STRING = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
 _REFUSALS = {
@@ -227,7 +227,7 @@ def _inside(value: Value) -> str | Fault:
         return Fault(f"no formatting function for {type_value(value).name}")
     if isinstance(plain, Fault) or not isinstance(value, str | bytes):
         return plain
-    return ("b" if isinstance(value, bytes) else "") + go_quoted(plain)
+    return ("b" if isinstance(value, bytes) else "") + quoted(plain)
 
 
 def _map(value: MapValue) -> str | Fault:
@@ -241,22 +241,6 @@ def _map(value: MapValue) -> str | Fault:
         pairs.append((told, held))
     pairs.sort(key=lambda pair: pair[0].encode())
     return f"{{{', '.join(f'{told}:{held}' for told, held in pairs)}}}"
-
-
-def go_quoted(text: str) -> str:
-    """As Go prints it with %q."""
-    return f'"{"".join(map(_escape, text))}"'
-
-
-def _escape(character: str) -> str:
-    if character in _ESCAPED:
-        return f"\\{_ESCAPED[character]}"
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 # --- as it is checked, where text and arguments are written out

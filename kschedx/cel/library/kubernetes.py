@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from kschedx.api.field_errors import quoted
 from kschedx.api.quantity import parse_quantity
 from kschedx.api.resources import exact_nano_units
 from kschedx.cel import regex
 from kschedx.cel.functions import Function, Run, overload, single
-from kschedx.cel.library.formatting import go_quoted
 from kschedx.cel.library.urls import parsed_url, query_of, request_uri_error
 from kschedx.cel.types import (
     BOOL,
@@ -109,20 +109,20 @@ def semver_from_text(text: str) -> Semver | Fault:
         if not word:
             return Fault("Build meta data is empty")
         if not _WORD.fullmatch(word):
-            return Fault(f"Invalid character(s) found in build meta data {go_quoted(word)}")
+            return Fault(f"Invalid character(s) found in build meta data {quoted(word)}")
     return Semver((numbers[0], numbers[1], numbers[2]), found)
 
 
 def _version_number(digits: str, word: str, place: str) -> int | Fault:
     if not _NUMBER.fullmatch(digits):
-        return Fault(f"Invalid character(s) found in {place} {go_quoted(digits)}")
+        return Fault(f"Invalid character(s) found in {place} {quoted(digits)}")
     if len(digits) > 1 and digits.startswith("0"):
         end = "version" if word == "Numeric PreRelease" else "number"
-        return Fault(f"{word} {end} must not contain leading zeroes {go_quoted(digits)}")
+        return Fault(f"{word} {end} must not contain leading zeroes {quoted(digits)}")
     if not digits:
         return Fault('strconv.ParseUint: parsing "": invalid syntax')
     if len(digits) > 20 or int(digits) > _MAX_UINT:
-        return Fault(f"strconv.ParseUint: parsing {go_quoted(digits)}: value out of range")
+        return Fault(f"strconv.ParseUint: parsing {quoted(digits)}: value out of range")
     return int(digits)
 
 
@@ -139,7 +139,7 @@ def _prerelease(text: str) -> Prerelease | Fault:
         elif _WORD.fullmatch(word):
             found.append((True, 0, word))
         else:
-            return Fault(f"Invalid character(s) found in prerelease {go_quoted(word)}")
+            return Fault(f"Invalid character(s) found in prerelease {quoted(word)}")
     return tuple(found)
 
 

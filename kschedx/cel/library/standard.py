@@ -144,7 +144,7 @@ _ADDERS = (int, Uint, float, str, bytes, list, Growing, Joined, Duration, Timest
 _NUMBERS = (int, Uint, float)
 
 
-def _comparison(name: str, word: str, holds: Callable[[int], bool], *, has_uint64_double: bool = True) -> Function:
+def _comparison(name: str, word: str, holds: Callable[[int], bool]) -> Function:
     mixed = ("bb", "ii", "id", "iu", "uu", "ud", "ui", "dd", "di", "du", "ss", "yy", "tt", "nn")
     return Function(
         name=name,
