@@ -9,7 +9,15 @@ from kschedx.api.go_json import BOOL, INT64, STRING, GoJSONError, Map, Record, S
 INNER = Record("v1.Inner", {"count": INT64, "flag": BOOL, "kind": Text("v1.Kind")})
 OUTER = Record(
     "v1.Outer",
-    {"Name": STRING, "Names": Slice(STRING), "Inner": INNER, "Many": Slice(INNER), "Map": Map(STRING, "v1.StringMap")},
+    {
+        "Name": STRING,
+        "Names": Slice(STRING),
+        "Inner": INNER,
+        "Many": Slice(INNER),
+        "Map": Map(STRING, "v1.StringMap"),
+        "kind": STRING,
+    },
+    embedded={"kind": "TypeMeta"},
 )
 
 READ = [
@@ -24,6 +32,8 @@ READ = [
     ('{"Names": ["a"], "names": null}', {"Names": None}),
     ('{"Name": "a", "name": null}', {"Name": "a"}),
     ('{"Name": "a"} and what follows', {"Name": "a"}),
+    ('{"Names": ["a", "b"], "names": [null]}', {"Names": ["a"]}),
+    ('{"Many": [{"count": 1}, {"count": 2}], "many": [{"flag": true}]}', {"Many": [{"count": 1, "flag": True}]}),
     ('{"Name": "\\ud800x\\ud83d\\ude00"}', {"Name": "\ufffdx\U0001f600"}),
 ]
 
@@ -60,6 +70,8 @@ REFUSED = [
     ("[01]", "invalid character '1' after array element"),
     ("[-]", "invalid character ']' in numeric literal"),
     ("[1.]", "invalid character ']' after decimal point in numeric literal"),
+    ("1.", "unexpected EOF"),
+    ("1. ", "invalid character ' ' after decimal point in numeric literal"),
     ("[1ex]", "invalid character 'x' in exponent of numeric literal"),
     ('["\t"]', "invalid character '\\t' in string literal"),
     ('["\x01"]', "invalid character '\\x01' in string literal"),
@@ -68,6 +80,7 @@ REFUSED = [
     ("[" * 20_000, "exceeded max depth"),
     ("[]", "json: cannot unmarshal array into Go value of type v1.Outer"),
     ("42", "json: cannot unmarshal number into Go value of type v1.Outer"),
+    ("1.5.", "json: cannot unmarshal number into Go value of type v1.Outer"),
     ('"x"', "json: cannot unmarshal string into Go value of type v1.Outer"),
     ("true", "json: cannot unmarshal bool into Go value of type v1.Outer"),
     ('{"Name": 1}', "json: cannot unmarshal number into Go struct field Outer.Name of type string"),
@@ -83,6 +96,7 @@ REFUSED = [
         "json: cannot unmarshal number 9223372036854775808 into Go struct field Inner.Inner.count of type int64",
     ),
     ('{"Many": [{"kind": []}]}', "json: cannot unmarshal array into Go struct field Inner.Many.kind of type v1.Kind"),
+    ('{"kind": 1}', "json: cannot unmarshal number into Go struct field Outer.TypeMeta.kind of type string"),
     ('{"Name": 1, "Names": 2}', "json: cannot unmarshal number into Go struct field Outer.Name of type string"),
 ]
 

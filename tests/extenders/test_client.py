@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -27,7 +28,9 @@ BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation w
 class Extender:
     """A server that does what `behave` says, and remembers what it was sent."""
 
-    def __init__(self, behave: Callable[[BaseHTTPRequestHandler], None], *, tls: bool = False) -> None:
+    def __init__(
+        self, behave: Callable[[BaseHTTPRequestHandler], None], *, tls: bool = False, wants_certificate: bool = False
+    ) -> None:
         self.seen: list[tuple[str, str, str | None, bytes]] = []
         """Method, path, Authorization and body."""
         self.stopped = threading.Event()
@@ -53,6 +56,9 @@ class Extender:
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CERTIFICATE)
+            if wants_certificate:
+                context.load_verify_locations(CERTIFICATE)
+                context.verify_mode = ssl.CERT_REQUIRED
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -70,8 +76,8 @@ Start = Callable[..., Extender]
 def start() -> Iterator[Start]:
     started: list[Extender] = []
 
-    def begin(behave: Callable[[BaseHTTPRequestHandler], None], *, tls: bool = False) -> Extender:
-        started.append(Extender(behave, tls=tls))
+    def begin(behave: Callable[[BaseHTTPRequestHandler], None], **options: bool) -> Extender:
+        started.append(Extender(behave, **options))
         return started[-1]
 
     yield begin
@@ -181,7 +187,7 @@ def test_a_body_that_is_shorter_than_promised(start: Start) -> None:
 
 def test_no_http_at_all(start: Start) -> None:
     server = start(lambda handler: handler.wfile.write(b"220 mail.example ESMTP\r\n") and None)
-    words = 'net/http: HTTP/1.x transport connection broken: malformed HTTP response "220 mail.example ESMTP"'
+    words = 'net/http: HTTP/1.x transport connection broken: malformed HTTP status code "mail.example"'
     assert one(server.url).error == f'Post "{server.url}": {words}'
 
 
@@ -220,6 +226,14 @@ def test_a_redirect_without_a_location_is_its_status(start: Start) -> None:
     assert one(start(answer(status=302)).url) == Response(status=302)
 
 
+def test_a_redirect_to_nowhere(start: Start) -> None:
+    server = start(answer(status=302, location="http://[::1"))
+    words = """failed to parse Location header "http://[::1": parse "http://[::1": missing ']' in host"""
+    assert one(server.url).error == f'Post "{server.url}": {words}'
+    server = start(answer(status=302, location="http://127.0.0.1:99999/"))
+    assert one(server.url).error == 'Post "http://127.0.0.1:99999/": dial tcp: address 99999: invalid port'
+
+
 def test_redirects_without_end(start: Start) -> None:
     server = start(answer(status=307, location="/again"))
     assert one(server.url).error == 'Post "/again": stopped after 10 redirects'
@@ -234,7 +248,7 @@ def test_a_password_is_sent_to_its_host_alone_and_shown_nowhere(start: Start) ->
     assert [seen[2] for seen in server.seen] == ["Basic bWU6c2VjcmV0"]
     assert [seen[2] for seen in target.seen] == [None]
     down = "http://me:secret@127.0.0.1:1/filter"
-    assert one(down).error.startswith('Post "http://me:xxxxx@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: ')
+    assert one(down).error.startswith('Post "http://me:***@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: ')
 
 
 # --- TLS
@@ -262,10 +276,36 @@ def test_a_certificate_of_another_host(start: Start) -> None:
     assert not server.seen
 
 
-def test_http_where_https_is_expected(start: Start) -> None:
-    server = start(answer())
-    url = server.url.replace("http:", "https:")
-    assert one(url).error == f'Post "{url}": http: server gave HTTP response to HTTPS client'
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "http: server gave HTTP response to HTTPS client"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "tls: first record does not look like a TLS handshake"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "remote error: tls: handshake failure"),
+    ],
+)
+def test_no_tls_where_https_is_expected(said: bytes, words: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_once() -> None:
+            held, _ = listening.accept()
+            with held, contextlib.suppress(ConnectionResetError):
+                held.recv(1 << 16)
+                held.sendall(said)
+                held.shutdown(socket.SHUT_WR)
+                held.recv(1 << 16)
+
+        thread = threading.Thread(target=answer_once, daemon=True)
+        thread.start()
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+        assert one(url).error == f'Post "{url}": {words}'
+        thread.join(5)
+
+
+def test_a_server_that_wants_to_know_who_asks(start: Start) -> None:
+    server = start(answer(), tls=True, wants_certificate=True)
+    identity = Identity(ca_file=str(CERTIFICATE))
+    assert one(server.url, identity=identity).error == f'Post "{server.url}": remote error: tls: certificate required'
 
 
 @pytest.mark.parametrize(

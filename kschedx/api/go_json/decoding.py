@@ -99,7 +99,9 @@ class _Reader:
         if not isinstance(kind, Slice):
             self._refuse("array", kind)
             return before
-        return [self.read(item, kind.item, None) for item in value]
+        # Go reuses the elements that an earlier array has left there
+        left = before if isinstance(before, list) else []
+        return [self.read(item, kind.item, left[at] if at < len(left) else None) for at, item in enumerate(value)]
 
     def _object(self, value: Members, kind: Go, before: object) -> object:
         match kind:
@@ -114,7 +116,8 @@ class _Reader:
                 for key, item in value:
                     name = _field(kind, key)
                     if name is not None:
-                        self._struct, self._path = kind.short, (*context[1], name)
+                        within = (kind.embedded[name],) if name in kind.embedded else ()
+                        self._struct, self._path = kind.short, (*context[1], *within, name)
                         into[name] = self.read(item, kind.fields[name], into.get(name))
                         self._struct, self._path = context
                 return into

@@ -63,12 +63,22 @@ def first_value(text: bytes, ended: str = "EOF") -> Parsed:
         value, end = _READER.raw_decode(written, start.end())
     except (ValueError, RecursionError):
         raise GoJSONError(_complaint(text, ended)) from None
-    if isinstance(value, Number) and ended != "EOF" and end == len(written):
-        raise GoJSONError(ended)  # it may go on
+    if isinstance(value, Number):
+        if ended != "EOF" and end == len(written):
+            raise GoJSONError(ended)  # it may go on
+        if _goes_on(value, written[end : end + 1]):
+            raise GoJSONError(_complaint(text, ended))
     if _has_lone_surrogates(written):
         value = _without_surrogates(value)
     parsed: Parsed = value
     return parsed
+
+
+def _goes_on(number: Number, follows: str) -> bool:
+    """What follows begins a fraction or an exponent: Python's parser ends before one that is none."""
+    return (follows == "." and number.removeprefix("-").isdigit()) or (
+        follows in ("e", "E") and "e" not in number.lower()
+    )
 
 
 def _has_lone_surrogates(written: str) -> bool:

@@ -55,6 +55,8 @@ class Record(Struct, frozen=True, dict=True):
     fields: Mapping[str, Go] = field(default_factory=dict)
     is_pointer: bool = False
     """A null there is nil, and not a struct without anything in it."""
+    embedded: Mapping[str, str] = field(default_factory=dict)
+    """Fields of a struct within this one, to that struct's name: errors tell it, JSON does not."""
 
     @property
     def short(self) -> str:

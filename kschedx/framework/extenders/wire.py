@@ -248,14 +248,19 @@ _NODE_STATUS = Record(
         "declaredFeatures": Slice(STRING),
     },
 )
+_TYPE_META = _strings("kind", "apiVersion")
+_EMBEDDED = dict.fromkeys(_TYPE_META, "TypeMeta")
 NODE = Record(
-    "v1.Node", {**_strings("kind", "apiVersion"), "metadata": _OBJECT_META, "spec": _NODE_SPEC, "status": _NODE_STATUS}
+    "v1.Node",
+    {**_TYPE_META, "metadata": _OBJECT_META, "spec": _NODE_SPEC, "status": _NODE_STATUS},
+    embedded=_EMBEDDED,
 )
 _LIST_META = Record("v1.ListMeta", {**_strings("selfLink", "resourceVersion", "continue"), "remainingItemCount": INT64})
 _NODE_LIST = Record(
     "v1.NodeList",
-    {**_strings("kind", "apiVersion"), "metadata": _LIST_META, "items": Slice(NODE)},
+    {**_TYPE_META, "metadata": _LIST_META, "items": Slice(NODE)},
     is_pointer=True,
+    embedded=_EMBEDDED,
 )
 
 # --- extender/v1

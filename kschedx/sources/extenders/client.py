@@ -9,31 +9,35 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.client
+import ipaddress
 import os
+import re
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from kschedx.api.field_errors import quoted
-from kschedx.api.urls import without_password
 from kschedx.errors import UndecidableError
-from kschedx.sources.extenders.tls import Identity, TLSError, secured
+from kschedx.sources.extenders.gzip_body import unpacked
+from kschedx.sources.extenders.http1 import CutOffError, Head, MalformedError, Wire, body_of, read_head
+from kschedx.sources.extenders.tls import Identity, TLSError, refused, secured
+from kschedx.sources.extenders.urls import LENIENT, URL, URLError, joined, parsed
 
 MAX_ANSWER = 64 << 20
 """Bytes of an answer; kube-scheduler has no limit."""
 MAX_REDIRECTS = 10
 
-_READ = 1 << 20
+OK = 200
+
 _GRACE = 0.5
 """Seconds that a request may need to notice that its time is over."""
 _FOLLOWED = (301, 302, 303, 307, 308)
 _WITH_BODY = (307, 308)
+_LAST_PORT = 65535
 _HEADERS_LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
@@ -78,18 +82,21 @@ class _Exchange:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._deadline = time.monotonic() + request.seconds
-        self._url = request.url
+        self._shown = request.url
+        """The URL that an error names."""
         self._body: list[bytes] | None = None
         """What was read of the body, once there are headers."""
         self._socket: socket.socket | None = None
-        self._held: http.client.HTTPResponse | None = None
+        self._ends = "?"
         self._response: Response | None = None
         self._raised: BaseException | None = None
 
     def run(self) -> None:
         try:
             self._response = self._answer()
-        except (_BrokenError, TLSError, http.client.HTTPException, OSError) as error:
+        except URLError as error:
+            self._response = Response(error=str(error))
+        except (_BrokenError, MalformedError, CutOffError, TLSError, OSError) as error:
             self._response = self._failed(self._explained(error))
         except BaseException as error:  # noqa: BLE001 - raised again by who waits
             self._raised = error
@@ -113,9 +120,6 @@ class _Exchange:
                 held.shutdown(socket.SHUT_RDWR)
 
     def _close(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.close()
         connected, self._socket = self._socket, None
         if connected is not None:
             connected.close()
@@ -123,45 +127,57 @@ class _Exchange:
     # --- the answer
 
     def _answer(self) -> Response:
-        method, sent = "POST", self._request.body
+        first = at = parsed(self._request.url).without_empty_port
+        has_body, referer = True, ""
         for hop in range(MAX_REDIRECTS + 1):
-            response = self._send(method, sent)
-            target = response.headers.get("Location") if response.status in _FOLLOWED else None
-            if target is None:
-                return self._read(response)
+            self._shown = str(at)
+            wire = self._send(at, is_own=_origin(at) == _origin(first), has_body=has_body, referer=referer)
+            head = read_head(wire)
+            location = head.first("location") if head.status in _FOLLOWED else ""
+            if not location:
+                return self._read(wire, head)
+            try:
+                to = joined(at, location)
+            except URLError as error:
+                raise _BrokenError(f"failed to parse Location header {quoted(location)}: {error}") from None
             if hop + 1 == MAX_REDIRECTS:
-                self._url = target
+                self._shown = location
                 raise _BrokenError(f"stopped after {MAX_REDIRECTS} redirects")
             self._close()
-            if response.status not in _WITH_BODY:
-                method, sent = "GET", b""
-            self._url = urljoin(self._url, target)
+            has_body = has_body and head.status in _WITH_BODY
+            referer = "" if (at.scheme, to.scheme) == ("https", "http") else at.without_user
+            at = to
         raise AssertionError("the last redirect raises")
 
-    def _send(self, method: str, sent: bytes) -> http.client.HTTPResponse:
-        at = urlsplit(self._url)
+    def _send(self, at: URL, *, is_own: bool, has_body: bool, referer: str) -> Wire:
         if at.scheme not in ("http", "https"):
             raise _BrokenError(f"unsupported protocol scheme {quoted(at.scheme)}")
-        if not at.hostname:
+        if not at.host:
             raise _BrokenError("http: no Host in request URL")
-        is_own = _origin(at) == _origin(urlsplit(self._request.url))
         held = self._socket = self._connected(at)
         if at.scheme == "https":
             identity = self._request.identity
             held = self._socket = secured(held, at.hostname, identity if is_own else identity.without_certificate())
-        connection = http.client.HTTPConnection(at.hostname, at.port)
-        connection.sock = held
-        headers = {"Host": at.netloc.rpartition("@")[2], "Content-Type": "application/json", "User-Agent": "kschedx"}
+        sent = self._request.body if has_body else b""
+        headers = {"Host": at.host, "User-Agent": "kschedx"}
+        if has_body:
+            headers |= {"Content-Length": str(len(sent)), "Content-Type": "application/json"}
         headers |= _authorization(at)
-        path = f"{at.path or '/'}{f'?{at.query}' if at.query else ''}"
-        connection.request(method, path, body=sent if method == "POST" else None, headers=headers)
-        self._held = connection.getresponse()
-        return self._held
+        if referer:
+            headers["Referer"] = referer
+        headers |= {"Accept-Encoding": "gzip", "Connection": "close"}
+        lines = [f"{'POST' if has_body else 'GET'} {at.target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+        # an answer may be there all the same, and an alert
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+            held.sendall("\r\n".join((*lines, "", "")).encode(errors=LENIENT) + sent)
+        return Wire(held.recv)
 
-    def _connected(self, at: SplitResult) -> socket.socket:
-        port = at.port or (443 if at.scheme == "https" else 80)
+    def _connected(self, at: URL) -> socket.socket:
+        port = int(at.port or (443 if at.scheme == "https" else 80))
+        if port > _LAST_PORT:
+            raise _BrokenError(f"dial tcp: address {at.port}: invalid port")
         try:
-            addresses = socket.getaddrinfo(at.hostname, port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(_lookup(at.hostname), port, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError):
             raise _BrokenError(f"dial tcp: lookup {at.hostname}: no such host") from None
         first = ""
@@ -171,69 +187,47 @@ class _Exchange:
             self._socket = held
             try:
                 held.connect(address)
+                self._ends = f"{_address(held.getsockname())}->{_address(address)}"
             except TimeoutError:
                 raise
             except OSError as error:
                 self._close()
-                first = first or f"dial tcp {_address(address)}: connect: {_words(error)}"
+                first = (
+                    first or f"dial tcp {_address(address) if at.hostname else f':{port}'}: connect: {_words(error)}"
+                )
             else:
                 return held
         raise _BrokenError(first or f"dial tcp: lookup {at.hostname}: no such host")
 
-    def _read(self, response: http.client.HTTPResponse) -> Response:
-        if response.status != http.client.OK:
-            return Response(status=response.status)
+    def _read(self, wire: Wire, head: Head) -> Response:
+        if head.status != OK:
+            return Response(status=head.status)
         parts = self._body = []
         size = 0
-        ended = "EOF"
-        try:
-            while part := response.read1(_READ):
-                parts.append(part)
-                size += len(part)
-                if size > MAX_ANSWER:
-                    raise UndecidableError(
-                        f"the extender at {without_password(self._url)} answers with more than {MAX_ANSWER >> 20} MB: "
-                        "kschedx reads no further, and kube-scheduler has no limit"
-                    )
-                if time.monotonic() > self._deadline:
-                    return self._late()
-            if response.length:
-                ended = self._cut_off()
-        except http.client.IncompleteRead as cut:
-            parts.append(cut.partial)
-            ended = self._cut_off()
-        return Response(status=response.status, body=b"".join(parts), ended=ended)
+        for part in _body(wire, head):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_ANSWER:
+                raise UndecidableError(
+                    f"the extender at {self._shown} answers with more than {MAX_ANSWER >> 20} MB: "
+                    "kschedx reads no further, and kube-scheduler has no limit"
+                )
+            if time.monotonic() > self._deadline:
+                return self._late()
+        if time.monotonic() >= self._deadline:  # the end may be where the connection was shut
+            return self._late()
+        return Response(status=head.status, body=b"".join(parts))
 
     # --- what went wrong
-
-    def _cut_off(self) -> str:
-        """How a body ends before its end: it was late, or the other side closed the connection."""
-        return _BODY_LATE if time.monotonic() >= self._deadline else "unexpected EOF"
 
     def _explained(self, error: Exception) -> str:
         if time.monotonic() >= self._deadline or isinstance(error, TimeoutError):
             return _HEADERS_LATE if self._body is None else _BODY_LATE
-        match error:
-            case http.client.RemoteDisconnected():
-                return "EOF"
-            case http.client.BadStatusLine():
-                line = quoted(str(error.args[0]).strip() if error.args else "")
-                return f"net/http: HTTP/1.x transport connection broken: malformed HTTP response {line}"
-            case http.client.HTTPException():
-                return f"net/http: HTTP/1.x transport connection broken: {error}"
-            case _BrokenError() | TLSError():
-                return str(error)
-            case OSError():
-                return f"read tcp {self._ends()}: read: {_words(error)}"
-            case _:
-                return str(error)
-
-    def _ends(self) -> str:
-        held = self._socket
-        try:
-            return f"{_address(held.getsockname())}->{_address(held.getpeername())}" if held is not None else "?"
-        except OSError:
-            return "?"
+        if isinstance(error, ssl.SSLError):
+            return refused(error)
+        if isinstance(error, OSError):
+            return f"read tcp {self._ends}: read: {_words(error)}"
+        return str(error)
 
     def _late(self) -> Response:
         return self._failed(_HEADERS_LATE if self._body is None else _BODY_LATE)
@@ -241,18 +235,33 @@ class _Exchange:
     def _failed(self, words: str) -> Response:
         """In the body it is where the body ended; before that, there is no answer."""
         if self._body is not None:
-            return Response(status=http.client.OK, body=b"".join(self._body), ended=words)
-        return Response(error=f"Post {quoted(without_password(self._url))}: {words}")
+            return Response(status=OK, body=b"".join(self._body), ended=words)
+        return Response(error=f"Post {quoted(self._shown)}: {words}")
 
 
-def _origin(at: SplitResult) -> tuple[str, str | None, int | None]:
+def _body(wire: Wire, head: Head) -> Iterator[bytes]:
+    pieces = body_of(wire, head)
+    return unpacked(pieces) if head.first("content-encoding").lower() == "gzip" and head.length != 0 else pieces
+
+
+def _lookup(host: str) -> str:
+    """The name to ask for. Raises `gaierror` for what Go takes for a name and the C library for an address: `127.1`."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        if re.fullmatch(r"[0-9.]+", host):
+            raise socket.gaierror from None
+    return host or "localhost"
+
+
+def _origin(at: URL) -> tuple[str, str, str]:
     return at.scheme, at.hostname, at.port
 
 
-def _authorization(at: SplitResult) -> dict[str, str]:
-    if at.username is None:
+def _authorization(at: URL) -> dict[str, str]:
+    if at.user is None:
         return {}
-    login = f"{unquote(at.username)}:{unquote(at.password or '')}"
+    login = f"{at.username}:{at.password or ''}"
     return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
 
 

@@ -6,6 +6,8 @@ Upstream: TLSConfigFor in client-go/transport, as makeTransport in pkg/scheduler
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
 import socket
 import ssl
 import tempfile
@@ -45,12 +47,13 @@ def secured(plain: socket.socket, host: str, identity: Identity) -> ssl.SSLSocke
     """The connection after the handshake. Raises `TLSError`, and `InputError` for files that cannot be used."""
     context = _context(identity)
     name = identity.server_name or host
-    try:
-        held = context.wrap_socket(plain, server_hostname=name)
-    except ssl.SSLCertVerificationError as error:
-        raise TLSError(f"tls: failed to verify certificate: x509: {_untrusted(error)}") from None
-    except ssl.SSLError as error:
-        raise TLSError(_refused(error)) from None
+    with socket.socket(fileno=os.dup(plain.fileno())) as beside:
+        try:
+            held = context.wrap_socket(plain, server_hostname=name)
+        except ssl.SSLCertVerificationError as error:
+            raise TLSError(f"tls: failed to verify certificate: x509: {_untrusted(error)}") from None
+        except ssl.SSLError as error:
+            raise TLSError(_no_tls(beside) if error.reason in _NO_RECORD else refused(error)) from None
     if not identity.insecure:
         complaint = _not_for(held.getpeercert() or {}, name)
         if complaint:
@@ -62,6 +65,7 @@ def secured(plain: socket.socket, host: str, identity: Identity) -> ssl.SSLSocke
 def _context(identity: Identity) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("DEFAULT@SECLEVEL=1")  # Go takes RSA keys of 1024 bits too
     context.check_hostname = False  # the name is compared afterwards, with Go's words
     if identity.insecure:
         context.verify_mode = ssl.CERT_NONE
@@ -131,12 +135,26 @@ _ALERTS = {
 }
 
 
-def _refused(error: ssl.SSLError) -> str:
+_NO_RECORD = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
+
+
+def _no_tls(held: socket.socket) -> str:
+    """What answers without TLS; of its answer, OpenSSL has read what would be a record's header, five bytes."""
+    held.setblocking(False)
+    try:
+        rest = held.recv(4)
+    except OSError:
+        rest = b""
+    if re.fullmatch(rb"\d\.\d ", rest):  # of `HTTP/1.1 `
+        return "http: server gave HTTP response to HTTPS client"
+    return "tls: first record does not look like a TLS handshake"
+
+
+def refused(error: ssl.SSLError) -> str:
+    """The other side's alert, or what else ended the connection."""
     reason = error.reason or ""
     if reason in _ALERTS:
         return f"remote error: tls: {_ALERTS[reason]}"
-    if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
-        return "http: server gave HTTP response to HTTPS client"
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return "EOF"
     return f"tls: {reason.lower().replace('_', ' ') or 'handshake failed'}"
@@ -153,14 +171,31 @@ def _not_for(certificate: Mapping[str, object], host: str) -> str:
     except ValueError:
         if any(_matches(domain.lower(), host.lower().rstrip(".")) for domain in domains):
             return ""
+        if not pairs and _matches(_common_name(certificate).lower(), host.lower().rstrip(".")):
+            return _LEGACY
         if not domains:
             return f"certificate is not valid for any names, but wanted to match {host}"
+        if len(domains) > _MOST_NAMES:
+            return f"certificate is valid for {len(domains)} names, but none matched {host}"
         return f"certificate is valid for {', '.join(domains)}, not {host}"
     if any(ipaddress.ip_address(address) == wanted for address in addresses):
         return ""
+    if not pairs and _common_name(certificate) == host:
+        return _LEGACY
     if not addresses:
         return f"cannot validate certificate for {host} because it doesn't contain any IP SANs"
-    return f"certificate is valid for {', '.join(addresses)}, not {host}"
+    told = ", ".join(str(ipaddress.ip_address(address)) for address in addresses)
+    return f"certificate is valid for {told}, not {host}"
+
+
+_LEGACY = "certificate relies on legacy Common Name field, use SANs instead"
+_MOST_NAMES = 100
+
+
+def _common_name(certificate: Mapping[str, object]) -> str:
+    subject = certificate.get("subject", ())
+    fields = [field for parts in subject for field in parts] if isinstance(subject, tuple) else []
+    return next((str(value) for key, value in fields if key == "commonName"), "")
 
 
 def _matches(pattern: str, host: str) -> bool:
