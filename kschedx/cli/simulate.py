@@ -39,6 +39,8 @@ Examples:
 
 Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error, 3 kschedx cannot decide about one.
 """
+MOST_FIXED = 8
+"""Workloads for which the document has a fix, those that lack most nodes."""
 SUMMARY = "What happens next: queues, replicas, what-if."
 
 
@@ -165,13 +167,15 @@ def report(
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.pod_document import growth_document
+        from kschedx.simulate.mending import Mending
 
         grown = {} if growth is None else {"autoscaler": growth_document(growth)}
         if provisioned is not None:
             from kschedx.karpenter.pod_document import growth_document as provisioned_document
 
             grown = {"autoscaler": provisioned_document(provisioned)}
-        return simulation.to_dict() | ({} if ties is None else {"ties": ties}) | grown
+        fixes = {"fixes": Mending(simulation).to_list(MOST_FIXED)}
+        return simulation.to_dict() | fixes | ({} if ties is None else {"ties": ties}) | grown
 
     def names() -> list[str]:
         return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)

@@ -20,6 +20,7 @@ from kschedx.framework.cycle import Outcome
 if TYPE_CHECKING:
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.simulate.mending import Mended
 
 
 class Replica(Struct, frozen=True, kw_only=True):
@@ -60,11 +61,18 @@ class Asked:
     """The pods that were asked for, explained with the same settings."""
 
     def __init__(
-        self, items: Sequence[Item], *, jobs: int | None = None, competing: bool = False, notes: Sequence[str] = ()
+        self,
+        items: Sequence[Item],
+        *,
+        jobs: int | None = None,
+        competing: bool = False,
+        notes: Sequence[str] = (),
+        mended: Callable[[Sequence[str]], Mended | None] | None = None,
     ) -> None:
         """`jobs` is how many processes may share the work; by default all that there are. `notes` are about all of
-        them."""
+        them. `mended` tries a fix for several pods that wait, one after the other."""
         self._notes = notes
+        self._mended = mended
         self._jobs = jobs
         self._items = items
         self._competing = competing
@@ -177,13 +185,20 @@ class Asked:
         }
 
     def fix_of(self, group: Group) -> str:
-        """The first fix for the first pod of a group, with its certainty; empty where none is known."""
+        """A fix of the first pod of a group, with its certainty and for how many it does; empty where none is known."""
         if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             return ""
+        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
+            from kschedx.render.fixes import mended_text
+
+            mended = self._mended([answer.pod for answer in group.answers])
+            if mended is not None:
+                return mended_text(mended)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        return f"{fixes[0].title} ({fixes[0].certainty.value})" if fixes else ""
+        for_whom = " for one of them" if len(group.answers) > 1 else ""
+        return f"{fixes[0].title} ({fixes[0].certainty.value}{for_whom})" if fixes else ""
 
     def report(self) -> Report:
         def screen(wide: bool) -> None:

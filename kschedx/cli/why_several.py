@@ -132,7 +132,11 @@ def _together(
             workload_name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
             item = replace(item, replicas=replicas, workload=workload_name)
         items[number] = (item,)
-    return Asked([item for number in range(len(found)) for item in items[number]], notes=evicted_note(together.evicted))
+    return Asked(
+        [item for number in range(len(found)) for item in items[number]],
+        notes=evicted_note(together.evicted),
+        mended=together.mended,
+    )
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
@@ -263,7 +267,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         from kschedx.render.words.karpenter import growth_text as provisioned_text
 
         notes = (*notes, provisioned_text(provisioned(karpenter)))
-    asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes)
+    mended = None if in_turn is None else in_turn.mended
+    asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes, mended=mended)
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code

@@ -25,10 +25,11 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
         stopped = found.stopped
+        for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
         lines += [BLANK, *paragraph("the next one does not fit" if found.count else "why", width, style=BOLD)]
         lines += paragraph(stopped.message or "it cannot be scheduled", width, first="  ")
         lines += [
-            line(("  fix       ", DIM), cut(f"{fix.title} ({fix.certainty.value})", width - 12))
+            line(("  fix       ", DIM), cut(f"{fix.title} ({fix.certainty.value}{for_whom})", width - 12))
             for fix in stopped.fixes[:2]
         ]
     if found.missing:

@@ -14,6 +14,7 @@ from kschedx.render.units import count, listed
 
 if TYPE_CHECKING:
     from kschedx.answer.fix import Fix
+    from kschedx.simulate.mending import Mended
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
@@ -23,10 +24,12 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     """The fixes in at most `limit` lines, the first of them whole; the rest is counted."""
     lines: list[Text] = []
     known = explanation.cycle.all_nodes.cluster.index
+    replicas = explanation.replicas
+    for_whom = " for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
     fixes = explanation.fixes
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        seen = _seen(fix, [name for name in fix.feasible_nodes if name in known])
+        seen = _seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom)
         made = paragraph(f"{fix.title} ({seen})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
         made += _commands(fix, width)
         left = len(fixes) - number + 1
@@ -40,10 +43,19 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     return lines
 
 
-def _seen(fix: Fix, known: list[str]) -> str:
+def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     """A node that the title names, or that the fix adds, is not said twice."""
     nodes = [name for name in known if name not in fix.title]
-    return f"{fix.certainty}: fits {listed(nodes, SHOWN_NODES)}" if nodes else fix.certainty.value
+    told = f"{fix.certainty.value}{for_whom}"
+    return f"{told}: fits {listed(nodes, SHOWN_NODES)}" if nodes else told
+
+
+def mended_text(mended: Mended) -> str:
+    """`add 3 nodes like node-1 (verified for all 12)`."""
+    told = mended.fix.certainty.value
+    if mended.pods and mended.of > 1:
+        told += f" for all {mended.of:,}" if mended.is_enough else f" for {mended.pods:,} of {mended.of:,}"
+    return f"{mended.title} ({told})"
 
 
 def _commands(fix: Fix, width: int) -> list[Text]:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
+from msgspec import Struct
 from rich.text import Text
 
+from kschedx.explain.many import decisive
 from kschedx.render import terminal
 from kschedx.render.drain import drain_lines, each_lines
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph
+from kschedx.render.fixes import mended_text
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, fits, line, paragraph
 from kschedx.render.units import count, listed
+from kschedx.render.words import headline as headline_of
+from kschedx.simulate.mending import Mending, Story
 from kschedx.simulate.queue import Step
 from kschedx.simulate.simulation import Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
 from kschedx.simulate.usage import PODS, NodeUse
 
-SHOWN_WORKLOADS = 8
-SHOWN_NODES = 3
-SHOWN_CAUSES = 3
+MOST_LINES = 30
+SHOWN_CHANGES = 4
+SHOWN_PLACES = 3
 BAR = 10
+SHORT_BAR = 5
+
+
+class Shown(Struct, frozen=True):
+    """How many of each are told: workloads, nodes of both ends, causes."""
+
+    workloads: int
+    nodes: int
+    causes: int
+
+
+SHOWN = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
+"""What is tried until a screen is short enough."""
+ALL = Shown(1_000_000, 1_000_000, 1_000_000)
 
 
 def print_simulation(
@@ -37,31 +56,46 @@ def drains_lines(simulation: Simulation, *, width: int, each: bool, wide: bool =
     """What stops a drain comes first; of `each` node by itself, a line."""
     if each:
         return each_lines(simulation.drained, width, wide=wide)
+    mending = Mending(simulation)
     lines: list[Text] = []
-    most = None if wide else max(20 // max(len(simulation.drained), 1), 2)
-    for drained in simulation.drained:
-        lines += [*([BLANK] if lines else []), *drain_lines(drained, width, most)]
-    evicted = list(simulation.evictions)
-    if evicted:
-        lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
-    lines += _nodes(simulation, width, wide=wide)
-    return lines + _pending(simulation, width, wide=wide)
+    for number, shown in enumerate((ALL,) if wide else SHOWN):
+        most = None if wide else max((20 - 4 * number) // max(len(simulation.drained), 1), 2)
+        lines = []
+        for drained in simulation.drained:
+            lines += [*([BLANK] if lines else []), *drain_lines(drained, width, most)]
+        evicted = list(simulation.evictions)
+        if evicted:
+            lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
+        lines += _nodes(simulation, width, shown.nodes)
+        lines += _pending(simulation, mending, width, shown.causes, named=2)
+        if len(lines) <= MOST_LINES:
+            break
+    return lines
 
 
 def simulation_lines(
     simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
 ) -> list[Text]:
-    """At most 40 lines, unless `wide` or `steps`."""
-    lines = paragraph(headline(simulation), width, style=BOLD)
+    """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
+    mending = Mending(simulation)
+    first = paragraph(headline(simulation), width, style=BOLD)
     if simulation.changes:
-        lines += paragraph("; ".join(map(str, simulation.changes)), width, first="  after ", style=DIM)
+        told = list(map(str, simulation.changes))
+        if len(told) > SHOWN_CHANGES and not wide:
+            told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
+        first += paragraph("; ".join(told), width, first="  after ", style=DIM)
     if ties is not None:
-        lines += paragraph(ties, width, first="  ", style=DIM)
+        first += paragraph(ties, width, first="  ", style=DIM)
     for drained in simulation.drained:
-        lines += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
-    lines += _workloads(simulation, width, None if wide else SHOWN_WORKLOADS)
-    lines += _nodes(simulation, width, wide=wide)
-    lines += _pending(simulation, width, wide=wide)
+        first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
+    lines: list[Text] = []
+    for shown in (ALL,) if wide else SHOWN:
+        lines = first + _workloads(simulation, mending, width, shown.workloads)
+        lines += _nodes(simulation, width, shown.nodes)
+        above = {key for one in told_workloads(simulation)[: shown.workloads] for key in one.pending}
+        lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
+        if len(lines) <= MOST_LINES:
+            break
     if steps:
         lines += _steps(simulation, width)
     return lines
@@ -101,72 +135,100 @@ def headline(simulation: Simulation) -> str:
 # --- a line for each workload
 
 
-def _workloads(simulation: Simulation, width: int, most: int | None) -> list[Text]:
-    results = sorted(simulation.workloads, key=lambda one: (not one.pending, not one.evicted))
-    if not results:
-        return []
-    lines = [BLANK]
+def told_workloads(simulation: Simulation) -> list[WorkloadResult]:
+    """Those that lack most nodes first, then those that lose most."""
+    return sorted(simulation.workloads, key=lambda one: (-len(one.pending), -len(one.evicted), -len(one.placed)))
+
+
+def _workloads(simulation: Simulation, mending: Mending, width: int, most: int) -> list[Text]:
+    results = told_workloads(simulation)
+    lines = [BLANK] if results else []
     for result in results[:most]:
-        lines += _workload(result, width)
-    if most is not None and len(results) > most:
+        lines += _workload(result, mending, width)
+    if len(results) > most:
         lines.append(line((f"  {count(len(results) - most, 'more workload')}: -o wide shows all", DIM)))
     return lines
 
 
-def _workload(result: WorkloadResult, width: int) -> list[Text]:
+def _workload(result: WorkloadResult, mending: Mending, width: int) -> list[Text]:
     mark = ("✗ ", BAD) if result.pending else ("✓ ", GOOD)
+    story = mending.story(result.pending) if result.pending else None
+    why = "" if story is None else reason(story)
     parts = []
-    if result.pods == 1:
-        parts.append(f"→ {next(iter(result.nodes))}" if result.placed else "pending")
-    else:
+    if result.pods > 1:
         parts.append(f"{result.pods - len(result.pending):,} of {result.pods:,} run")
         if result.nodes:
             parts.append(f"{len(result.placed):,} newly {_spread(result.nodes)}")
-        if result.pending:
-            parts.append(f"{len(result.pending):,} pending")
+    elif result.placed:
+        parts.append(f"→ {next(iter(result.nodes))}")
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
-    return paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=mark[0], style="")
+    if result.pending:
+        number = "pending" if result.pods == 1 else f"{len(result.pending):,} pending"
+        parts.append(f"{number}: {why}" if why else number)
+    lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=mark[0], indent=4)
+    return lines + _fix(story, width)
+
+
+def reason(story: Story) -> str:
+    """What keeps the pod from the nearest nodes."""
+    found = [headline_of(one) for one in decisive(story.explanation.cycle)]
+    return found[0] if found else ""
+
+
+def _fix(story: Story | None, width: int) -> list[Text]:
+    """The first thing that would mend it, in the cluster as it stands in the end, and for how many it does."""
+    mended = None if story is None else story.mended
+    return [] if mended is None else paragraph(mended_text(mended), width, first="    fix  ")
 
 
 def _spread(nodes: Mapping[str, int]) -> str:
-    """`node-1 ×3, node-2 and 4 more nodes`."""
+    """`on node-1 ×3, node-2`; nodes that are many are counted."""
+    if len(nodes) > SHOWN_PLACES:
+        return f"on {len(nodes):,} nodes"
     ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
     told = [name if number == 1 else f"{name} ×{number:,}" for name, number in ordered]
-    return f"on {listed(told, 3)}"
+    return f"on {', '.join(told)}"
 
 
 # --- nodes before and after
 
 
-def _nodes(simulation: Simulation, width: int, *, wide: bool) -> list[Text]:
+def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
     before, after = simulation.usage_before, simulation.usage_after
     changed = [name for name in after.names if name not in before or before[name].requested != after[name].requested]
     gone = [name for name in before.names if name not in after]
     if not changed and not gone:
         return []
-    shown = shown_resources(simulation)
-    ordered = sorted(changed, key=lambda name: (-after[name].percent(shown[0]), name))
-    if not wide and len(ordered) > 2 * SHOWN_NODES:
-        picked: Sequence[str] = (*ordered[:SHOWN_NODES], *ordered[-SHOWN_NODES:])
-    else:
-        picked = ordered
-    rows = [["node", *shown]]
-    size = max(width - (BAR + 16) * len(shown) - 2, 12)
+    resources = shown_resources(simulation)
+    ordered = sorted(changed, key=lambda name: (-after[name].percent(resources[0]), name))
+    picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
+    bar = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
+    size = max(width - (bar + 10) * len(resources), 9)
+    short = _short(after.names) if any(not fits(name, size) for name in picked) else {}
+    rows = [["node", *resources]]
     for name in picked:
         use = after[name]
-        rows.append([cut(name, size), *(_bar(before.get(name), use, resource) for resource in shown)])
-    rows.append(["all nodes", *(_bar(before.total(), after.total(), resource) for resource in shown)])
+        bars = (_bar(before.get(name), use, resource, bar) for resource in resources)
+        rows.append([cut(short.get(name, name), size), *bars])
+    rows.append(["all nodes", *(_bar(before.total(), after.total(), resource, bar) for resource in resources)])
     lines = [BLANK, *columns(rows, header=True)]
     left = len(ordered) - len(picked)
     if left:
         lines.append(line((f"  {count(left, 'node')} between the fullest and the emptiest: -o wide shows all", DIM)))
     emptied = sorted(after.empty() - before.empty())
     if emptied:
-        lines += paragraph(f"empty afterwards: {listed(emptied, 6)}", width)
+        lines += paragraph(f"empty afterwards: {listed((short.get(name, name) for name in emptied), 6)}", width)
     if gone:
         lines += paragraph(f"gone: {listed(gone, 6)}", width)
     return lines
+
+
+def _short(names: Sequence[str]) -> Mapping[str, str]:
+    """Names without the domain that all of them have; none where they would no longer differ."""
+    first = {name: name.partition(".")[0] for name in names}
+    is_one = len({name.partition(".")[2] for name in names}) == 1
+    return first if is_one and len({*first.values()}) == len(names) else {}
 
 
 def shown_resources(simulation: Simulation) -> tuple[str, ...]:
@@ -181,43 +243,46 @@ def shown_resources(simulation: Simulation) -> tuple[str, ...]:
     return ("cpu", "memory", PODS, *more[:1])
 
 
-def _bar(before: NodeUse | None, after: NodeUse, resource: str) -> str:
+def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> str:
     """`██████░░░░ 40→62%`."""
     if not after.allocatable.get(resource):
         return "-"
     now = after.percent(resource)
-    filled = min(max(round(now * BAR / 100), 0), BAR)
+    filled = min(max(round(now * size / 100), 0), size)
     was = "new" if before is None else f"{before.percent(resource)}"
     told = f"{now}%" if was == f"{now}" else f"{was}→{now}%"
-    return f"{'█' * filled}{'░' * (BAR - filled)} {told}"
+    return f"{'█' * filled}{'░' * (size - filled)} {told}"
 
 
 # --- who stays behind
 
 
-def _pending(simulation: Simulation, width: int, *, wide: bool) -> list[Text]:
+def _pending(
+    simulation: Simulation,
+    mending: Mending,
+    width: int,
+    most: int,
+    *,
+    named: int,
+    above: Container[str] = (),
+) -> list[Text]:
+    """By cause, the most common first; with fixes but for pods whose workload has one `above`."""
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
-        causes.setdefault(message, []).append(pod)
-    if not causes:
-        return []
-    lines = [BLANK]
-    ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
-    for message, pods in ordered if wide else ordered[:SHOWN_CAUSES]:
-        names = ", ".join(pods) if wide else listed(pods, 2)
-        lines += paragraph(f"{count(len(pods), 'pod')} pending: {names}", width, first="✗ ", style=BAD)
-        lines += paragraph(message or "cannot be scheduled", width, first="  ")
-        lines += [line(("  fix       ", DIM), fix) for fix in _fixes(simulation, pods[0], width)]
-    if not wide and len(ordered) > SHOWN_CAUSES:
-        lines.append(line((f"  {count(len(ordered) - SHOWN_CAUSES, 'more cause')}: -o wide shows all", DIM)))
+        causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
+    ordered = sorted(causes.values(), key=lambda pods: -len(pods))
+    lines = [BLANK] if ordered else []
+    for pods in ordered[:most]:
+        pending = f"{count(len(pods), 'pod')} pending: {listed(pods, named)}"
+        lines += paragraph(pending, width, first="✗ ", style=BAD)
+        lines += paragraph(simulation.messages[pods[0]] or "cannot be scheduled", width, first="  ")
+        if pods[0] not in above:
+            lines += _fix(mending.story(tuple(pods)), width)
+    if len(ordered) > most:
+        left = sum(map(len, ordered[most:]))
+        causes_left = count(len(ordered) - most, "more cause")
+        lines.append(line((f"  {causes_left}, of {count(left, 'pod')}: -o wide shows all", DIM)))
     return lines
-
-
-def _fixes(simulation: Simulation, pod: str, width: int) -> Iterable[str]:
-    """The first thing that would mend it, in the cluster as it stands in the end."""
-    explanation = simulation.explain_now(pod)
-    for fix in explanation.fixes[:1] if explanation is not None else ():
-        yield cut(f"{fix.title} ({fix.certainty.value})", width - 12)
 
 
 # --- every decision

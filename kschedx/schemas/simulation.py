@@ -61,6 +61,8 @@ _WORKLOAD = _object(
         "message": _TEXT,
     }
 )
+_FIX = _object({"workload": _TEXT, "title": _TEXT, "certainty": _TEXT, "pods": _COUNT, "of": _COUNT})
+"""`pods` of the `of` that wait have a node with it."""
 
 SIMULATION: Json = document(
     "Simulation",
@@ -78,7 +80,7 @@ SIMULATION: Json = document(
         "workloads": _list(_WORKLOAD),
         "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
     },
-    optional={"ties": _TEXT, "autoscaler": GROWTH},
+    optional={"ties": _TEXT, "autoscaler": GROWTH, "fixes": _list(_FIX)},
 )
 """Of `kschedx simulate` and `kschedx drain`."""
 

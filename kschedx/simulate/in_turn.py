@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from kschedx.answer.explanation import Explanation
@@ -10,6 +10,7 @@ from kschedx.explain.many import Taken
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
+from kschedx.simulate.mending import Mended, Mending
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
@@ -61,6 +62,14 @@ class InTurn:
         node = min(names)
         before = tuple(other for other, place in self._simulation.placed.items() if place == node)
         return Taken(node=node, by=before)
+
+    def mended(self, pods: Sequence[str]) -> Mended | None:
+        """What would give pods a node that wait, tried for all of them; None where nothing is known that would."""
+        return self._mending.mended(pods)
+
+    @cached_property
+    def _mending(self) -> Mending:
+        return Mending(self._simulation)
 
     @property
     def evicted(self) -> tuple[str, ...]:

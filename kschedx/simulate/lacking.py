@@ -18,6 +18,7 @@ from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.in_turn import InTurn
+from kschedx.simulate.mending import Mended
 from kschedx.simulate.rollout import Rolling, roll
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import Options, Simulator
@@ -152,6 +153,9 @@ class Together:
 
     def taken(self, pod: str) -> Taken | None:
         return self._in_turn.taken(pod)
+
+    def mended(self, pods: Sequence[str]) -> Mended | None:
+        return self._in_turn.mended(pods)
 
     @property
     def evicted(self) -> tuple[str, ...]:

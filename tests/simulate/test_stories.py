@@ -31,7 +31,7 @@ def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> N
     typed, ran = told(ask, columns=columns)
     golden.check(FOLDER / f"{ask.parent.name}-{columns}.txt", f"{typed}\n{ran.out}--- exit code {ran.code}\n{ran.err}")
     lines = ran.out.splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 30
     assert not [line for line in lines if cell_len(line) > columns or line != line.rstrip()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from shlex import quote
 from typing import assert_never
 
@@ -40,6 +41,11 @@ def title(fix: Fix) -> str:
         return text
     left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())
     return f"{text} (then still {left})"
+
+
+def with_nodes(steps: Iterable[s.Step], number: int) -> str:
+    """What is told of a fix that adds so many nodes."""
+    return ", ".join(_add_node(one, number) if isinstance(one, s.AddNode) else step_text(one) for one in steps)
 
 
 def step_text(step: s.Step) -> str:
@@ -240,14 +246,16 @@ def _delete_pods(step: s.DeletePods) -> str:
     return f"delete {joined} on {step.node}"
 
 
-def _add_node(step: s.AddNode) -> str:
+def _add_node(step: s.AddNode, nodes: int = 1) -> str:
+    added = "add a node" if nodes == 1 else f"add {nodes:,} nodes"
     if step.like and not step.slices:
-        return f"add a node like {step.like}"
+        return f"{added} like {step.like}"
     node = step.node
     number = sum(len(one.spec.devices) for one in step.slices)
     drivers = listed(sorted({one.spec.driver for one in step.slices}), SHOWN_LABELS)
     devices = f" and {count(number, 'device')} of {drivers}" if number else ""
-    return f"add a node with {_offers(node)}{devices}{_of_daemons(step.taken)}"
+    each = "" if nodes == 1 else ", each"
+    return f"{added}{each} with {_offers(node)}{devices}{_of_daemons(step.taken)}"
 
 
 def _of_daemons(taken: tuple[s.ResourceAmount, ...]) -> str:

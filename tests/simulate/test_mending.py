@@ -1,0 +1,73 @@
+"""What would mend a workload: tried for all of its pods that wait, and told with how many of them it does for."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.explain.setup import Setup
+from kschedx.render.simulation import MOST_LINES, simulation_lines
+from kschedx.simulate.changes import changes
+from kschedx.simulate.mending import Mending
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node
+from tests.simulate.clusters import deployment, nodes
+
+
+def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
+    snapshot = Snapshot.from_objects(objects)
+    return simulate(snapshot, Setup.for_cluster(snapshot), changes(written, lambda path: []), namespace="shop")
+
+
+def told(simulation: Simulation) -> list[object]:
+    return [
+        {key: one[key] for key in ("title", "pods", "of")}
+        for one in Mending(simulation).to_list(9)
+        if isinstance(one, dict)
+    ]
+
+
+def tainted(name: str, cpu: str) -> Manifest:
+    allocatable = {"cpu": cpu, "memory": "64Gi", "pods": "20"}
+    labels = {"kubernetes.io/hostname": name}
+    return node(name, labels=labels, allocatable=allocatable, taints=["dedicated=gpu:NoSchedule"])
+
+
+@pytest.mark.parametrize(
+    ("more", "waiting", "expected"),
+    [
+        ([], 1, {"title": "add a node like node-1", "pods": 1, "of": 1}),
+        ([], 2, {"title": "add a node like node-1", "pods": 2, "of": 2}),
+        ([], 5, {"title": "add 3 nodes like node-1", "pods": 5, "of": 5}),
+        ([tainted("gpu", "12")], 3, {"title": "tolerate dedicated=gpu:NoSchedule", "pods": 3, "of": 3}),
+        ([tainted("gpu", "8")], 3, {"title": "add 2 nodes like node-1", "pods": 3, "of": 3}),
+    ],
+    ids=["one", "on one node", "on three nodes", "a taint for all", "the taint is not enough"],
+)
+def test_a_fix_is_tried_for_all_that_wait(more: list[Manifest], waiting: int, expected: dict[str, object]) -> None:
+    """On each node of 8 cpu go two pods of 4, and nothing smaller would do on the full one."""
+    objects = [*nodes(("8",)), *more, *deployment("web", "4", ["node-1", "node-1", *[None] * waiting])]
+    assert told(simulated(objects)) == [expected]
+
+
+def test_what_does_for_most_is_told_where_nothing_does_for_all() -> None:
+    pinned = deployment("web", "4", [None, None, None], node_selector={"disk": "ssd"})
+    assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "drop disk=ssd", "pods": 2, "of": 3}]
+
+
+def test_a_simulation_is_not_changed_by_what_is_tried() -> None:
+    simulation = simulated([*nodes(("8",)), *deployment("web", "4", ["node-1", "node-1", None, None])])
+    before = simulation.to_dict()
+    assert told(simulation)
+    assert simulation.to_dict() == before
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_a_screen_stays_short_however_much_there_is_to_tell(width: int) -> None:
+    many = [one for number in range(20) for one in deployment(f"app-{number}", f"{1 + number}", [None] * 6)]
+    simulation = simulated([*nodes(), *many], {"remove-node": "node-5"})
+    lines = simulation_lines(simulation, width=width)
+    assert len(lines) <= MOST_LINES
+    assert max(line.cell_len for line in lines) <= width
+    assert "fix" in "".join(line.plain for line in lines)
