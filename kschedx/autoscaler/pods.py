@@ -61,7 +61,7 @@ def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behav
     nominated: list[int] = []
     unschedulable: list[int] = []
     for row in pods.pending:
-        if flags.allowed_schedulers and pods.specs[row].scheduler_name not in flags.allowed_schedulers:
+        if not is_allowed(pods, row, flags):
             passed_over[row] = Outcome.NOT_LOOKED_AT
         elif pods.deletion_timestamps[row]:
             passed_over[row] = Outcome.DELETING
@@ -78,6 +78,11 @@ def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behav
         else:
             unschedulable.append(row)
     return Arranged(passed_over=passed_over, nominated=tuple(nominated), unschedulable=tuple(unschedulable))
+
+
+def is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
+    """Pods of other schedulers than the allowed ones are not there at all."""
+    return not flags.allowed_schedulers or pods.specs[row].scheduler_name in flags.allowed_schedulers
 
 
 def _is_marked(pods: PodTable, row: int) -> bool:

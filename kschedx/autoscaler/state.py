@@ -15,7 +15,7 @@ from kschedx.api.types import Node, Pod
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.groups import Group, GroupOfNode, NodeState, groups_of, node_states
 from kschedx.autoscaler.kinds import PodKinds
-from kschedx.autoscaler.pods import Arranged, arrange, is_expendable
+from kschedx.autoscaler.pods import Arranged, arrange, is_allowed, is_expendable
 from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateMaker, choose_templates, daemon_sets
 from kschedx.framework.runtime import Framework, request_options
@@ -70,10 +70,17 @@ class State:
 
     @cached_property
     def expendable(self) -> list[int]:
-        """Rows of pods on nodes that count as free room."""
-        low = self.pods.priorities < self.flags.expendable_pods_priority_cutoff
-        rows = np.flatnonzero(low & (self.pods.node >= 0)).tolist()
-        return [row for row in rows if is_expendable(self.pods, row, self.flags)]
+        """Rows of pods on nodes that count as free room: those of low priority, and those of schedulers that are not
+        among the allowed ones."""
+        count = self.pods.priorities < self.flags.expendable_pods_priority_cutoff
+        if self.flags.allowed_schedulers:
+            count = np.ones(len(self.pods), dtype=np.bool_)
+        rows = np.flatnonzero(count & (self.pods.node >= 0)).tolist()
+        return [
+            row
+            for row in rows
+            if not is_allowed(self.pods, row, self.flags) or is_expendable(self.pods, row, self.flags)
+        ]
 
     @cached_property
     def nominations(self) -> dict[int, ClusterRow]:

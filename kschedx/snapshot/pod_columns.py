@@ -210,6 +210,9 @@ def _bytes(raw: MaybeRaw) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
+_TELLING = (b"DisruptionTarget", b"PodResizePending", b"Unschedulable", b"SchedulingGated", b"SchedulerError")
+"""Types and reasons of the conditions that are kept."""
+
 _UNREADY = ({"type": "Ready", "status": "False"},)
 _CONDITIONS = msgspec.json.Decoder(tuple[types.PodCondition, ...])
 
@@ -228,7 +231,7 @@ def slim_status(status: SlimPodStatus) -> bytes:
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
         # timestamps of their own, without which budgets are told that a pod is not ready
-        if b"DisruptionTarget" in text or b"PodResizePending" in text or b"Unschedulable" in text:
+        if any(word in text for word in _TELLING):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):
             part["conditions"] = _UNREADY

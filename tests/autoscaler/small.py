@@ -1,0 +1,77 @@
+"""A cluster of one group with one node, for rules that are about pods and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+import kschedx
+
+Json = Mapping[str, Any]
+
+NOW = "2026-06-01T12:00:00Z"
+_SINCE = "2026-06-01T08:00:00Z"
+
+
+def group(name: str = "workers", *, target: int = 1, maximum: int = 5, scale_up: str = "NoActivity") -> Json:
+    """An entry of the status ConfigMap."""
+    return {
+        "name": name,
+        "health": {"status": "Healthy", "cloudProviderTarget": target, "minSize": 0, "maxSize": maximum},
+        "scaleUp": {"status": scale_up},
+    }
+
+
+def status(*groups: Json) -> Json:
+    return {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"namespace": "kube-system", "name": "cluster-autoscaler-status"},
+        "data": {"status": yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": list(groups)})},
+    }
+
+
+def node(name: str = "workers-0", *, group: str = "workers", cpu: str = "2") -> Json:
+    room = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
+    return {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "creationTimestamp": _SINCE, "labels": {"group": group}},
+        "status": {
+            "allocatable": room,
+            "capacity": room,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": _SINCE}],
+        },
+    }
+
+
+def pod(name: str, *, cpu: str = "1", reason: str = "Unschedulable", **spec: object) -> dict[str, Any]:
+    """One that waits; without `reason` no scheduler has said anything."""
+    said = [{"type": "PodScheduled", "status": "False", "reason": reason}] if reason else []
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"namespace": "shop", "name": name, "creationTimestamp": _SINCE},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec},
+        "status": {"phase": "Pending", "conditions": said},
+    }
+
+
+def autoscale(objects: Sequence[Json], *, flags: Mapping[str, Any] | None = None, release: str = "1.36") -> Json:
+    """The document of one loop."""
+    told = kschedx.autoscale(
+        kschedx.Snapshot.from_objects([dict(one) for one in objects]),
+        group_label="group",
+        flags={"cloud-provider": "aws", **(flags or {})},
+        kube_version=release,
+        now=NOW,
+    )
+    return told.to_dict()
+
+
+def outcome(document: Json, name: str) -> str:
+    """What becomes of a pod of `shop`."""
+    (row,) = document["pods"][f"shop/{name}"]["outcomes"]
+    return str(row["outcome"])

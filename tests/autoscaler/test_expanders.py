@@ -1,0 +1,45 @@
+"""The ConfigMap of priorities: what it says, and what the autoscaler says of one that it cannot read."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.types import ConfigMap
+from kschedx.autoscaler.expanders import Option, by_priority
+
+GROUPS = ("spot-a", "spot-b", "demand-a")
+INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority expander: "
+
+
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        ("10: [demand]\n20: [spot]", ("spot-a", "spot-b")),
+        ("10: ['.*']\n50: ['-a$']", ("spot-a", "demand-a")),
+        ("10: [nothing]", GROUPS),
+        ("-3: [spot]\n-1: [demand]", ("demand-a",)),
+        ("10: ['(?P<kind>spot)']", ("spot-a", "spot-b")),
+    ],
+)
+def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, ...]) -> None:
+    found, _ = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    assert tuple(one.group for one in found) == left
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("10: ['[']", "error parsing regexp: missing closing ]: `[`"),
+        ("10: ['a(?=b)']", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
+        ("10: ['*']", "error parsing regexp: missing argument to repetition operator: `*`"),
+    ],
+)
+def test_expressions_are_gos(written: str, words: str) -> None:
+    found, events = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    assert tuple(one.group for one in found) == GROUPS
+    rule = written[len("10: ['") : -len("']")]
+    assert events == [f"{INVALID}Can't compile regexp rule for priority 10 and rule {rule}: {words}. Ignoring update."]
+
+
+def _options() -> list[Option]:
+    return [Option(group=name, nodes=1, pods=(0,)) for name in GROUPS]
