@@ -62,7 +62,11 @@ class Explanation(Struct, frozen=True, dict=True):
         if is_queued and self.outcome is Outcome.SCHEDULED and pod.spec.scheduling_group is not None:
             group = self.holding.group
             return Outcome.UNSCHEDULABLE if group is not None and group.lacks_room else self.outcome
-        return Outcome.SCHEDULED if self.replicas is not None and self.replicas.fits else self.becomes
+        if self.replicas is None:
+            return self.becomes
+        if self.replicas.fits:
+            return Outcome.SCHEDULED
+        return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes
 
     @property
     def best_nodes(self) -> tuple[str, ...]:

@@ -23,17 +23,21 @@ class Replicas(Struct, frozen=True, kw_only=True):
     """Replicas that get none; in a rollout that stops, those that are not made either."""
     evicted: tuple[str, ...] = ()
     """Pods that preemption takes away for them."""
+    refused: tuple[str, ...] = ()
+    """Replicas that the API server does not take, so that nobody has to place them."""
+    refusal: str = ""
+    """Why, in the words of the event about the first of them."""
     replaced: int = 0
     """How many pods of the template before run until a rollout takes them away."""
 
     @property
     def asked(self) -> int:
         """How many the answer is about."""
-        return len(self.placed) + len(self.pending)
+        return len(self.placed) + len(self.pending) + len(self.refused)
 
     @property
     def fits(self) -> bool:
-        return not self.pending
+        return not self.pending and not self.refused
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -44,4 +48,5 @@ class Replicas(Struct, frozen=True, kw_only=True):
             "pending": list(self.pending),
             "evicted": list(self.evicted),
             "replaced": self.replaced,
+            **({"refused": list(self.refused), "refusal": self.refusal} if self.refused else {}),
         }

@@ -12,7 +12,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.admission import admission_notes, admitted_pod
 from kschedx.explain.claim_templates import with_claims_of_templates, with_ephemeral_claims, with_made
 from kschedx.explain.notes import Note
-from kschedx.explain.quotas import new_claims, require_quota_of_claims
+from kschedx.explain.quotas import new_claims, require_quota, require_quota_of_claims
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -70,6 +70,7 @@ def admitted(
     snapshot, of_controller = with_made(snapshot, made)
     try:
         require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
+        require_quota(snapshot, pod, setup.release)
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
     sent = Subject(snapshot=snapshot, pod=pod)

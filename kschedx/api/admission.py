@@ -86,20 +86,23 @@ def admit(pod: Pod, context: AdmissionContext) -> Admitted:
     """A manifest as it would be stored.
 
     Raises InputError where the API server refuses it, with its words and the field; several errors of validation are
-    one `[first, second]`.
+    one `[first, second]`. It is NotAdmittedError where what the cluster holds has to do with it.
     """
-    pod = default_pod(pod)
-    spec = pod.spec
+    given = default_pod(pod)
+    spec = given.spec
     changes: list[AdmissionChange] = []
-    for step in _steps(pod, context):
-        changed = step.change(spec)
-        changes += _differences(spec, changed, step)
-        spec = changed
-    if context.merges_spread_label_keys:
-        spec = merge_spread_label_keys(spec, pod.metadata.labels)
-    pod = replace(pod, spec=spec)
-    _refuse(pod, context)
-    return Admitted(pod=pod, changes=tuple(changes))
+    try:
+        for step in _steps(given, context):
+            changed = step.change(spec)
+            changes += _differences(spec, changed, step)
+            spec = changed
+        if context.merges_spread_label_keys:
+            spec = merge_spread_label_keys(spec, given.metadata.labels)
+    except InputError as error:
+        raise _forbidden(given, error) from None
+    admitted = Admitted(pod=replace(given, spec=spec), changes=tuple(changes))
+    _refuse(given, admitted, context)
+    return admitted
 
 
 def check_plugins(names: Sequence[str]) -> None:
@@ -174,19 +177,35 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
 # --- what refuses a pod in the end
 
 
-def _refuse(pod: Pod, context: AdmissionContext) -> None:
+def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext) -> None:
+    pod = admitted.pod
     invalid = aggregate(validate_pod(pod, context.validation))
     if invalid is not None:
-        raise invalid
+        raise invalid if aggregate(validate_pod(given, context.validation)) else _made_invalid(invalid, admitted)
     for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:
-            forbidden = f'pods "{pod.metadata.name}" is forbidden: {refusal.message}'
-            raise NotAdmittedError(forbidden, place=refusal.place, hint=refusal.hint)
-    if context.runtime_classes is not None:
-        check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
-    elif pod.spec.runtime_class_name is None:
-        check_overhead(pod.spec, None)
+            raise _forbidden(pod, refusal)
+    try:
+        if context.runtime_classes is not None:
+            check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
+        elif pod.spec.runtime_class_name is None:
+            check_overhead(pod.spec, None)
+    except InputError as error:
+        raise _forbidden(pod, error) from None
+
+
+def _forbidden(pod: Pod, refusal: InputError) -> NotAdmittedError:
+    text = f'pods "{pod.metadata.name}" is forbidden: {refusal.message}'
+    return NotAdmittedError(text, place=refusal.place, hint=refusal.hint)
+
+
+def _made_invalid(invalid: InputError, admitted: Admitted) -> NotAdmittedError:
+    """Of a pod that is valid as it is written: a LimitRange's default limit may lie below what a container requests."""
+    field, message = invalid.place.field, invalid.message
+    text = f'Pod "{admitted.pod.metadata.name}" is invalid: {f"{field}: " if field else ""}{message}'
+    sources = dict.fromkeys(change.source for change in admitted.changes if change.source)
+    return NotAdmittedError(text, place=invalid.place, hint=f"after the changes of {', '.join(sources)}")
 
 
 # --- what was changed

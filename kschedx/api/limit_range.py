@@ -6,7 +6,7 @@ pkg/apis/core/v1/defaults.go. Names of resources are taken in order of the alpha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,11 +17,13 @@ from kschedx.api.integers import MAX_INT64
 from kschedx.api.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.api.resource_names import CPU, MEMORY
 from kschedx.api.resources import container_limits, container_requests
+from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Container, LimitRange, LimitRangeItem, PodSpec, ResourceRequirements
 from kschedx.errors import InputError, Place
 
 _CONTAINER = "Container"
 _POD = "Pod"
+_CLAIM = "PersistentVolumeClaim"
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _OF_POD_LEVEL = (CPU, MEMORY)
 """LimitRanger knows no pod-level hugepages."""
@@ -87,6 +89,9 @@ class _Violation(Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+_Rule = Callable[[str, Quantity], _Violation | None]
+
+
 def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | None:
     """Why the LimitRange refuses a pod, in the API server's words, or None. The hint names the LimitRange.
 
@@ -101,6 +106,18 @@ def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | 
     title = f"LimitRange {limit_range.metadata.namespace}/{limit_range.metadata.name}"
     hint = title if len(fields) == 1 else f"{title} refuses {', '.join(fields)}"
     return InputError(refusal.message, place=Place(field=fields[0] if len(fields) == 1 else "spec"), hint=hint)
+
+
+def limit_range_refusal_of_claim(claim: PersistentVolumeClaim, limit_range: LimitRange) -> str | None:
+    """Why the LimitRange refuses a claim, in the API server's words, or None. `limit_range` is defaulted."""
+    requests = _parsed(claim.spec.resources.requests)
+    used = (
+        _Usage(item=item, requests=requests, limits={}, field="")
+        for item in limit_range.spec.limits
+        if item.type == _CLAIM
+    )
+    refusal = aggregate(InputError(one.sentence) for usage in used for one in usage.violations_of_requests())
+    return None if refusal is None else refusal.message
 
 
 def _violations(spec: PodSpec, limit_range: LimitRange) -> Iterator[_Violation]:
@@ -137,11 +154,18 @@ class _Usage(Struct, frozen=True, kw_only=True):
     """Where requests and limits stand; empty for a pod, which is the sum of its containers."""
 
     def violations(self) -> Iterator[_Violation]:
-        for rule, bounds in (
+        return self._violations(
             (self._minimum, self.item.min),
             (self._maximum, self.item.max),
             (self._ratio, self.item.max_limit_request_ratio),
-        ):
+        )
+
+    def violations_of_requests(self) -> Iterator[_Violation]:
+        """Of what has no limits, only requests."""
+        return self._violations((self._minimum, self.item.min), (self._most_requested, self.item.max))
+
+    def _violations(self, *rules: tuple[_Rule, ResourceList]) -> Iterator[_Violation]:
+        for rule, bounds in rules:
             for name, bound in sorted(_parsed(bounds).items()):
                 violation = rule(name, bound)
                 if violation is not None:
@@ -170,6 +194,14 @@ class _Usage(Struct, frozen=True, kw_only=True):
         if request is not None and asked > most:
             return self._at("requests", name, f"{rule}, but request is {request}")
         return None
+
+    def _most_requested(self, name: str, bound: Quantity) -> _Violation | None:
+        request = self.requests.get(name)
+        asked, _, most = _comparable(request, None, bound)
+        rule = f"maximum {name} usage per {self.item.type} is {bound}"
+        if request is None:
+            return self._at("requests", name, f"{rule}.  No request is specified")
+        return self._at("requests", name, f"{rule}, but request is {request}") if asked > most else None
 
     def _ratio(self, name: str, bound: Quantity) -> _Violation | None:
         asked, allowed, _ = _comparable(self.requests.get(name), self.limits.get(name), bound)

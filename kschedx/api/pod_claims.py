@@ -5,9 +5,11 @@ Upstream: component-helpers/storage/ephemeral.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kschedx.api.pod_volumes import Volume
 from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import ObjectMeta
+from kschedx.api.types import ObjectMeta, Pod
 
 
 def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:
@@ -20,6 +22,12 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None
+
+
+def own_claims(pod: Pod) -> Mapping[str, bool]:
+    """The claims that a pod names, `namespace/name`, and whether each is of a generic ephemeral volume."""
+    named = ((claim_name(pod.metadata.name, volume), volume.ephemeral is not None) for volume in pod.spec.volumes)
+    return {f"{pod.metadata.namespace}/{name}": is_ephemeral for name, is_ephemeral in named if name is not None}
 
 
 def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:

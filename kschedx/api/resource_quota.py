@@ -1,7 +1,8 @@
-"""What ResourceQuotas refuse of a new pod or a new claim, in the API server's words.
+"""What ResourceQuotas refuse of a new object, in the API server's words.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go and
-pkg/quota/v1/evaluator/core/ (pods.go, persistent_volume_claims.go). Several quotas that refuse are taken in order of
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
+pkg/quota/v1/evaluator/core/ (pods.go, persistent_volume_claims.go, registry.go) and, for objects of which only the
+number counts, apiserver/pkg/quota/v1/generic/evaluator.go. Several quotas that refuse are taken in order of
 their names, which Go leaves to chance.
 """
 
@@ -39,6 +40,7 @@ _MUST_BE_SPECIFIED = frozenset(
 _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
 _OF_CLASS = ".storageclass.storage.k8s.io/"
 _ONE = parse_quantity("1")
+_ZERO = parse_quantity("0")
 
 Amounts = Mapping[str, Quantity]
 
@@ -76,7 +78,15 @@ class ResourceQuota(Struct, frozen=True, kw_only=True):
         yield from self.spec.scope_selector.match_expressions if self.spec.scope_selector is not None else ()
 
 
-New = Pod | PersistentVolumeClaim
+class Counted(Struct, frozen=True, kw_only=True):
+    """An object of which a quota counts that it is there, and nothing else."""
+
+    metadata: ObjectMeta
+    resource: str
+    """`deployments.apps`; of the core group `replicationcontrollers`."""
+
+
+New = Pod | PersistentVolumeClaim | Counted
 
 
 def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resources: bool) -> str | None:
@@ -91,9 +101,9 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
         restricted = [resource for resource in sorted(quota.status.hard) if _is_restricted(resource, new)]
         missing = _unspecified(new, restricted, pod_level_resources=pod_level_resources)
         if missing:
-            return _forbidden(new, f"failed quota: {name}: must specify {missing}")
+            return forbidden(new, f"failed quota: {name}: must specify {missing}")
         if any(resource not in quota.status.used for resource in restricted):
-            return _forbidden(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
+            return forbidden(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
     for quota in concerned:
         hard, used = _parsed(quota.status.hard), _parsed(quota.status.used)
         asked = {resource: amount for resource, amount in usage.items() if amount.mantissa and resource in hard}
@@ -106,7 +116,7 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
             told = (_told(amounts, exceeded) for amounts in (asked, used, hard))
             requested, already, limited = told
             text = f"exceeded quota: {quota.metadata.name}, requested: {requested}, used: {already}, limited: {limited}"
-            return _forbidden(new, text)
+            return forbidden(new, text)
     return None
 
 
@@ -114,7 +124,7 @@ def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resou
     """The quota as its controller leaves it when it sees it first: what `objects` of its namespace use is counted."""
     hard = quota.spec.hard
     quota = replace(quota, status=ResourceQuotaStatus(hard=hard))
-    used = {resource: parse_quantity("0") for resource in hard}
+    used = dict.fromkeys(hard, _ZERO)
     for one in objects:
         if not _matches(quota, one):
             continue
@@ -127,18 +137,41 @@ def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resou
 
 def charged(quota: ResourceQuota, new: New, *, pod_level_resources: bool) -> ResourceQuota:
     """The quota once the object is there."""
-    if not _matches(quota, new):
+    return _changed(quota, _usage(new, pod_level_resources=pod_level_resources)) if _matches(quota, new) else quota
+
+
+def discharged(quota: ResourceQuota, gone: New, *, pod_level_resources: bool) -> ResourceQuota:
+    """The quota once the object is there no more."""
+    if not _matches(quota, gone):
         return quota
+    usage = _usage(gone, pod_level_resources=pod_level_resources)
+    return _changed(quota, {resource: _negative(amount) for resource, amount in usage.items()})
+
+
+def _changed(quota: ResourceQuota, by: Amounts) -> ResourceQuota:
     used = _parsed(quota.status.used)
-    for resource, amount in _usage(new, pod_level_resources=pod_level_resources).items():
+    for resource, amount in by.items():
         if resource in quota.status.hard:
-            used[resource] = _sum(used.get(resource), amount)
+            total = _sum(used.get(resource), amount)
+            used[resource] = _ZERO if total.mantissa < 0 else total  # a status may be older than what goes
     return replace(quota, status=replace(quota.status, used={name: str(amount) for name, amount in used.items()}))
 
 
-def _forbidden(new: New, text: str) -> str:
-    plural = "pods" if isinstance(new, Pod) else "persistentvolumeclaims"
-    return f'{plural} "{new.metadata.name}" is forbidden: {text}'
+def forbidden(new: New, text: str) -> str:
+    """A refusal as the API server words it."""
+    return f'{_resource(new)} "{new.metadata.name}" is forbidden: {text}'
+
+
+def _resource(new: New) -> str:
+    match new:
+        case Pod():
+            return "pods"
+        case PersistentVolumeClaim():
+            return "persistentvolumeclaims"
+        case Counted():
+            return new.resource
+        case _:
+            assert_never(new)
 
 
 def not_created(pod: Pod, refusal: str) -> str:
@@ -149,6 +182,13 @@ def not_created(pod: Pod, refusal: str) -> str:
     if owner.kind == "StatefulSet":
         return f"create Pod {pod.metadata.name} in StatefulSet {owner.name} failed error: {refusal}"
     return f"Error creating: {refusal}"
+
+
+def maker_not_created(maker: Counted, refusal: str) -> str:
+    """The same of what a controller makes that makes the pod: a Deployment's ReplicaSet, or a CronJob's Job."""
+    if maker.resource == "jobs.batch":
+        return f"Error creating job: {refusal}"
+    return f'Failed to create new replica set "{maker.metadata.name}": {refusal}'
 
 
 def claim_not_created(claim: PersistentVolumeClaim, pod: Pod, refusal: str) -> str:
@@ -180,6 +220,8 @@ def _is_restricted(resource: str, new: New) -> bool:
         case PersistentVolumeClaim():
             counted = ("count/persistentvolumeclaims", *_OF_CLAIMS)
             return resource in counted or any(resource.endswith(f"{_OF_CLASS}{one}") for one in _OF_CLAIMS)
+        case Counted():
+            return resource in _counts(new)
         case _:
             assert_never(new)
 
@@ -263,6 +305,8 @@ def _usage(new: New, *, pod_level_resources: bool) -> Amounts:
             return {"count/pods": _ONE, "pods": _ONE, **_compute(new.spec, pod_level_resources=pod_level_resources)}
         case PersistentVolumeClaim():
             return _of_claim(new)
+        case Counted():
+            return dict.fromkeys(_counts(new), _ONE)
         case _:
             assert_never(new)
 
@@ -283,6 +327,12 @@ def _compute(spec: PodSpec, *, pod_level_resources: bool) -> Amounts:
         elif is_extended_resource(name):
             counted[f"requests.{name}"] = amount
     return counted
+
+
+def _counts(new: Counted) -> tuple[str, ...]:
+    """Under which names a quota counts it; the controllers of old have a name of their own, too."""
+    count = f"count/{new.resource}"
+    return (count, new.resource) if new.resource == "replicationcontrollers" else (count,)
 
 
 def _of_claim(claim: PersistentVolumeClaim) -> Amounts:
@@ -306,6 +356,10 @@ def _parsed(resources: ResourceList) -> dict[str, Quantity]:
 
 def _nano(amount: Quantity) -> int:
     return amount.mantissa * int(10 ** (amount.exponent + 9))
+
+
+def _negative(amount: Quantity) -> Quantity:
+    return dataclasses.replace(amount, mantissa=-amount.mantissa, canonical="")
 
 
 def _sum(one: Quantity | None, other: Quantity) -> Quantity:

@@ -202,6 +202,15 @@ def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, obje
         "metadata": {
             "name": f"{metadata.get('name') or ''}-{NEW_HASH}",
             "namespace": metadata.get("namespace") or "default",
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": metadata.get("name") or "",
+                    "uid": metadata.get("uid") or "",
+                    "controller": True,
+                }
+            ],
         },
         "spec": {"selector": selector, "template": {"metadata": {"labels": {**labels, **hashed}}}},
     }

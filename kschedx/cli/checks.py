@@ -42,7 +42,7 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
     from kschedx.render.replicas import replicas_sentence
 
     cycle, replicas = explanation.cycle, explanation.replicas
-    told = [] if replicas is None else [replicas_sentence(replicas)]
+    told = [] if replicas is None else [replicas_sentence(replicas), replicas.refusal]
     told += [sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
     if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]

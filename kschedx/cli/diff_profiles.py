@@ -269,6 +269,7 @@ def _pods(
     else:
         manifests.placed(namespace, reached.namespace)
         snapshot = manifests.applied(snapshot)
+        snapshot = manifests.allowed(reached.snapshot, snapshot, after.release)
         found, *others = manifests.pods(reached.snapshot, snapshot)
         if others:
             text = f"holds {len(others) + 1} pods and workloads, and two configurations are compared on one"

@@ -86,6 +86,7 @@ def _target(
         manifests = Manifests.read([target])
         manifests.placed(question.namespace, namespace)
         before, snapshot = snapshot, manifests.applied(snapshot)
+        snapshot = manifests.allowed(before, snapshot, setup.release)
         pods = manifests.pods(before, snapshot)
         if len(pods) != 1:
             raise InputError(f"{target} makes {len(pods)} kinds of pods, one is expected", hint="-f applies the others")

@@ -11,14 +11,17 @@ from msgspec import Struct
 from kschedx.answer.subject import Subject, admitted
 from kschedx.api.foreign_workloads import foreign_pods, is_foreign, kind_and_group
 from kschedx.api.kinds import kind_of, refuse_unknown
+from kschedx.api.resource_quota import Counted, New
 from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, Made, current_replica_set, made_of
 from kschedx.apiserver.strict import faults
 from kschedx.apiserver.workload_validation import validate_workload
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.explain.missing import refuse
 from kschedx.explain.notes import Note
-from kschedx.explain.notes.question import AppliedTogether, ForeignWorkload, ManifestLeftOut, OldVersion
+from kschedx.explain.notes.question import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, OldVersion
+from kschedx.explain.quotas import counted, require_quota_of_maker, with_allowed
 from kschedx.explain.setup import Setup
+from kschedx.releases.release import Release
 from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.source import Missing
@@ -53,6 +56,8 @@ class Written(Struct, frozen=True, kw_only=True):
     template: str = ""
     """Where in the document the pod's template is."""
     notes: tuple[Note, ...] = ()
+    refused: InputError | None = None
+    """Why the API server does not take what is in the file."""
 
     @property
     def is_daemon(self) -> bool:
@@ -60,11 +65,24 @@ class Written(Struct, frozen=True, kw_only=True):
 
     def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
         """As the API server would store it, or `manifest` in its place. Raises `InputError` with the place."""
+        if self.refused is not None:
+            raise self.refused
         try:
+            for maker in self._makers():
+                require_quota_of_maker(snapshot, maker, setup.release)
             found = admitted(snapshot, manifest or self.manifest, setup, title=self.title, made=self.made)
         except InputError as error:
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
         return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
+
+    def _makers(self) -> Iterator[Counted]:
+        """What is new between the workload and the pod."""
+        for one in self.made:
+            if one.get("kind") == "ReplicaSet":
+                yield counted(*_key(one))
+        if self.workload is not None and self.workload.get("kind") == "CronJob":
+            _, namespace, name = _key(self.workload)
+            yield counted("Job", namespace, f"{name}-new")
 
 
 class Manifests:
@@ -75,6 +93,8 @@ class Manifests:
         self._paths = paths
         self._left_out = left_out
         """Files of a folder that hold no Kubernetes objects."""
+        self._refused: dict[tuple[str, str, str], InputError] = {}
+        """Claims and workloads, by kind, namespace and name, that the API server does not take."""
 
     @classmethod
     def read(cls, paths: Sequence[str]) -> Manifests:
@@ -115,11 +135,29 @@ class Manifests:
             objects.append(document.value)
         return with_applied(snapshot, objects) if objects else snapshot
 
+    def allowed(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
+        """The cluster after everything is applied that ResourceQuotas and LimitRanges allow."""
+        new: list[tuple[Document, New]] = []
+        for document in self._documents:
+            kind, namespace, name = key = _key(document.value)
+            if kind_of(*_read_as(document.value)) is None:
+                continue
+            if kind == "PersistentVolumeClaim" and f"{namespace}/{name}" not in cluster.storage.claims:
+                new.append((document, applied.storage.claims[f"{namespace}/{name}"]))
+            elif kind in MAKING_PODS and key not in cluster.workloads:
+                new.append((document, counted(*key)))
+        allowed, refusals = with_allowed(cluster, applied, [one for _, one in new], release)
+        for (document, _), refusal in zip(new, refusals, strict=True):
+            if refusal is not None:
+                error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
+                self._refused[_key(document.value)] = document.fault(error)
+        return allowed
+
     def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
         """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
         notes = tuple(self._together())
         return [
-            msgspec.structs.replace(one, notes=(*one.notes, *notes))
+            msgspec.structs.replace(one, notes=(*one.notes, *notes), refused=self._refusal(one))
             for document in self._documents
             for one in _written(document, cluster, applied)
         ]
@@ -135,6 +173,14 @@ class Manifests:
             and title(one.workload or one.manifest).partition(" ")[2] == name
         ]
 
+    def _refusal(self, one: Written) -> InputError | None:
+        """Of what makes the pod, or of a claim that it names."""
+        if one.workload is not None and (refused := self._refused.get(_key(one.workload))) is not None:
+            return refused
+        namespace = _key(one.manifest)[1]
+        claims = (self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(one.manifest))
+        return next((refused for refused in claims if refused is not None), None)
+
     def _together(self) -> Iterator[Note]:
         """What counts beside the workloads, and what does not."""
         for one in self._left_out:
@@ -142,10 +188,15 @@ class Manifests:
         names = [
             title(document.value)
             for document in self._documents
-            if kind_of(*_read_as(document.value)) is not None and not _makes_pods(document.value)
+            if kind_of(*_read_as(document.value)) is not None
+            and not _makes_pods(document.value)
+            and _key(document.value) not in self._refused
         ]
         if names:
             yield AppliedTogether(objects=tuple(names))
+        for error in self._refused.values():
+            if error.place.object.startswith("PersistentVolumeClaim"):
+                yield NotApplied(what=error.place.object, refusal=error.message)
 
     def _nothing(self) -> InputError:
         """No pod is in the files, and nothing that makes one."""
@@ -161,6 +212,15 @@ class Manifests:
             )
         place = Place(source=", ".join(self._paths))
         return InputError(f"no pod is in it, and nothing that makes one: {listed or 'nothing'}", place=place, hint=hint)
+
+
+def _claim_names(pod: Manifest) -> Iterator[str]:
+    spec = pod.get("spec")
+    volumes = spec.get("volumes") if isinstance(spec, dict) else None
+    for volume in volumes if isinstance(volumes, list) else ():
+        claim = volume.get("persistentVolumeClaim")
+        if isinstance(claim, dict):
+            yield str(claim.get("claimName"))
 
 
 def objects_of(path: str) -> list[tuple[Manifest, Place]]:

@@ -162,6 +162,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
         manifests.placed(question.namespace, reached.namespace)
         snapshot = manifests.applied(snapshot)
     setup = _setup(question, snapshot)
+    if manifests is not None:
+        snapshot = manifests.allowed(reached.snapshot, snapshot, setup.release)
     if wanted.is_many:
         return why_pods_of_cluster(question, wanted, reached, setup)
     names = wanted.names

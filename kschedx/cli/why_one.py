@@ -92,7 +92,7 @@ def explained(
     gathering = Gathering(clusters.before, clusters.applied, setup)
     is_written = found.document is not None or bool(wanted.tries or wanted.dry_run)
     group = gathering.add(subject, found.workload, is_written=is_written)
-    if len(group.pods) > 1 or group.old:
+    if len(group.pods) > 1 or group.old or group.refused:
         return gathering.place().explain(group, question.autoscaling, question.provisioning)
     if group.pods[0] in clusters.applied.pods.rows:
         return explain(stored(clusters.applied, group.pods[0]), setup, question.autoscaling, question.provisioning)
@@ -247,7 +247,7 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, a
         replicas = explanation.replicas
         if replicas is None:
             return [f"node/{name}" for name in explanation.chosen_nodes]
-        return [f"{pod} node/{node}" for pod, node in replicas.placed.items()] + list(replicas.pending)
+        return [f"{pod} node/{node}" for pod, node in replicas.placed.items()] + [*replicas.pending, *replicas.refused]
 
     return Report(
         screen=screen,

@@ -131,7 +131,11 @@ def _together(
             )
             workload_name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
             item = replace(item, replicas=replicas, workload=workload_name)
-        items[number] = (item,)
+        refused = together.refused(group)
+        its = (item,) if together.nodes(group) else ()
+        if refused:
+            its = (*its, _refused_replicas(item, refused, together.refusal(group)))
+        items[number] = its
     return Asked(
         [item for number in range(len(found)) for item in items[number]],
         notes=evicted_note(together.evicted),
@@ -189,6 +193,18 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
         workload=workload_of(workload).reference if workload is not None and count > 1 else "",
         replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
     )
+
+
+def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
+    """Those of a workload's replicas that nobody makes, whatever becomes of the others."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.why_many import Replica
+
+    def explain() -> Explanation:
+        raise NotAdmittedError(refusal)
+
+    return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
 
 
 def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:

@@ -27,7 +27,6 @@ from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import admission as notes
 from kschedx.explain.notes.admission import AdmissionNote
-from kschedx.explain.quotas import require_quota
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -49,11 +48,9 @@ def admitted_pod(
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod.metadata.namespace)
     try:
-        admitted = admit(pod, _context(snapshot, release, plugins))
+        return admit(pod, _context(snapshot, release, plugins))
     except NotAdmittedError as error:
         raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
-    require_quota(snapshot, admitted.pod, release)
-    return admitted
 
 
 def _require_namespace(snapshot: Snapshot, namespace: str) -> None:

@@ -20,6 +20,8 @@ def replicas_block(replicas: Replicas, width: int) -> list[Text]:
     lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     nodes = Counter(replicas.placed.values()).most_common()
     told = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
+    if replicas.refusal:
+        lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
     if told:
         more = (f"{count(len(told) - SHOWN, 'more node')}",) if len(told) > SHOWN else ()
         lines += fact_lines(Fact(label="nodes", items=(*told[:SHOWN], *more)), width)
@@ -29,15 +31,19 @@ def replicas_block(replicas: Replicas, width: int) -> list[Text]:
 
 
 def replicas_sentence(replicas: Replicas) -> str:
-    """`shop/deploy/web: 6 of 20 replicas can be placed, 14 cannot`."""
+    """`shop/deploy/web: 6 of 20 replicas can be placed, 14 cannot`; those that the API server refuses are apart."""
     asked, placed = replicas.asked, len(replicas.placed)
     which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
         told = f"all {which.removeprefix('the ')} can be placed"
     elif not placed:
         told = f"none of {which} can be placed"
-    else:
+    elif replicas.pending:
         told = f"{placed:,} of {which} can be placed, {len(replicas.pending):,} cannot"
+    else:
+        told = f"{placed:,} of {which} can be placed"
+    if replicas.refused:
+        told += f", {len(replicas.refused):,} are refused by the API server"
     if replicas.replaced:
         before = f"{count(replicas.replaced, 'pod')} of the template before"
         told += f", in place of {before}" if replicas.fits else f", and the rollout stops: it replaces {before}"

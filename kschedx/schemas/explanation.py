@@ -44,7 +44,8 @@ _REPLICAS: Json = json_object(
         "pending": STRINGS,
         "evicted": STRINGS,
         "replaced": {"type": "integer", "minimum": 0},
-    }
+    },
+    optional={"refused": STRINGS, "refusal": {"type": "string"}},
 )
 """Of a workload that lacks several: what becomes of each. The explanation is that of the first without a node."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,13 @@ from kschedx.answer.explanation import Explanation
 from kschedx.answer.replicas import Replicas
 from kschedx.answer.run import explain
 from kschedx.answer.subject import Subject
+from kschedx.api.pod_claims import own_claims
+from kschedx.api.resource_quota import claim_not_created, not_created
+from kschedx.api.storage import PersistentVolumeClaim
+from kschedx.api.types import Pod
+from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.many import Taken
+from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
 from kschedx.simulate.changes import Manifest
@@ -44,6 +50,10 @@ class Group(Struct, frozen=True, kw_only=True):
     old: tuple[str, ...] = ()
     """Pods of the template before, which a rollout replaces."""
     rolling: Rolling | None = None
+    refused: tuple[str, ...] = ()
+    """Pods beside `pods` that the API server does not take."""
+    refusal: str = ""
+    """Its words about the first of them, or its controller's."""
 
 
 class Gathering:
@@ -53,8 +63,9 @@ class Gathering:
         """`before` is the cluster as it is, `snapshot` with manifests applied."""
         self._before = before
         self._setup = setup
-        self.snapshot = snapshot
-        """With the pods that were added so far."""
+        self._quotas = Ledger(snapshot, setup.release)
+        self.snapshot = self._quotas.on(snapshot)
+        """With the pods that were added so far, which its quotas count."""
         self.groups: list[Group] = []
         self._new: list[str] = []
 
@@ -65,6 +76,7 @@ class Gathering:
             group = self._replicas(subject, manifest, is_written=is_written)
         else:
             group = self._alone(subject)
+        self.snapshot = self._quotas.on(self.snapshot)
         self.groups.append(group)
         return group
 
@@ -73,11 +85,13 @@ class Gathering:
         self.snapshot = subject.snapshot
         if subject.is_new:
             self._without([self.snapshot.pods.rows[key]] if key in self.snapshot.pods.rows else [])
+            self._quotas.take(subject.pod)  # what refuses it did so when it was admitted
             self.snapshot = with_pods(self.snapshot, [subject.pod])
             self._new.append(key)
         return Group(subject=subject, pods=(key,))
 
     def _replicas(self, subject: Subject, manifest: Manifest, *, is_written: bool) -> Group:
+        claims = self.snapshot.storage.claims
         self.snapshot = subject.snapshot
         workload = workloads.workload_of(manifest)
         known = workloads.manifest_of(self._before, workload)
@@ -97,7 +111,7 @@ class Gathering:
             running = [] if len(gone) == len(members) else running
             self._without(gone)
             waiting = []
-        count = max(wanted - len(running) - len(waiting), 0)
+        lacks = count = max(wanted - len(running) - len(waiting), 0)
         if not waiting:
             count = max(count, 1)
         names = [key.partition("/")[2] for key in waiting] + [pods.names[row] for row in running]
@@ -105,6 +119,10 @@ class Gathering:
             self.snapshot, made = workloads.new_pods(self.snapshot, self._setup, manifest, count, names)
         else:
             self.snapshot, made = workloads.like_pod(self.snapshot, subject.pod, count)
+        refused: list[Pod] = []
+        refusal = ""
+        if lacks and not old:  # one more than it lacks is no pod that anybody makes; a rollout makes them one by one
+            made, refused, refusal = self._allowed(made, claims)
         self.snapshot = with_pods(self.snapshot, made)
         new = [pod.key for pod in made]
         self._new += new
@@ -116,10 +134,43 @@ class Gathering:
             running=len(running),
             old=tuple(old),
             rolling=Rolling.of(manifest, wanted) if old else None,
+            refused=tuple(pod.key for pod in refused),
+            refusal=refusal,
         )
+
+    def _allowed(
+        self, made: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
+    ) -> tuple[list[Pod], list[Pod], str]:
+        """Those of new pods that are alike, and of their claims, that quotas let in one after the other; the others,
+        and why the first of them is refused. `known` are the claims of before."""
+        for number, pod in enumerate(made):
+            if refusal := self._refusal(pod, known):
+                others = made[number:]
+                self._drop(key for one in others for key in own_claims(one) if key not in known)
+                return [*made[:number]], [*others], refusal
+        return [*made], [], ""
+
+    def _refusal(self, pod: Pod, known: Mapping[str, PersistentVolumeClaim]) -> str:
+        for key, is_ephemeral in own_claims(pod).items():
+            claim = None if key in known else self.snapshot.storage.claims.get(key)
+            refusal = None if claim is None else self._quotas.take(claim)
+            if claim is None or refusal is None:
+                continue
+            if not is_ephemeral:
+                return claim_not_created(claim, pod, refusal)
+            self._drop([key])  # the pod is there, and waits for it
+        refusal = self._quotas.take(pod)
+        return "" if refusal is None else not_created(pod, refusal)
+
+    def _drop(self, claims: Iterable[str]) -> None:
+        storage, gone = self.snapshot.storage, frozenset(claims)
+        left = {key: claim for key, claim in storage.claims.items() if key not in gone}
+        self.snapshot = self.snapshot.with_storage(replace(storage, claims=left))
 
     def _without(self, rows: Sequence[int]) -> None:
         if rows:
+            for row in rows:
+                self._quotas.give(self.snapshot.pods[row])
             left = np.setdiff1d(np.arange(len(self.snapshot.pods)), rows)
             self.snapshot = with_only_pods(self.snapshot, left)
 
@@ -128,18 +179,22 @@ class Gathering:
         simulator = Simulator(self.snapshot, self._setup, Options(), self._new)
         rows = simulator.run.cluster.pods.rows
         simulator.place(key for group in self.groups if not group.old for key in group.pods)
+        refusals: dict[Workload, str] = {}
         for group in self.groups:
             if group.rolling is not None and group.workload is not None:
-                old = [rows[key] for key in group.old]
-                roll(simulator, group.workload, group.rolling, old, [rows[key] for key in group.pods])
-        return Together(Simulation(stages=(simulator,), setup=self._setup, before=self.snapshot), self._setup)
+                old, new = ([rows[key] for key in keys] for keys in (group.old, group.pods))
+                refusals[group.workload] = roll(simulator, group.workload, group.rolling, old, new, self._quotas)
+        simulation = Simulation(stages=(simulator,), setup=self._setup, before=self.snapshot)
+        return Together(simulation, self._setup, refusals)
 
 
 class Together:
     """Groups of pods after the queue."""
 
-    def __init__(self, simulation: Simulation, setup: Setup) -> None:
+    def __init__(self, simulation: Simulation, setup: Setup, refusals: Mapping[Workload, str]) -> None:
+        """`refusals` are why a rollout stops that makes no more pods; empty for what goes on."""
         self._setup = setup
+        self._refusals = refusals
         self._simulation = simulation
         self._in_turn = InTurn(simulation)
 
@@ -148,8 +203,20 @@ class Together:
         return any(map(self._in_turn.is_queued, group.pods))
 
     def nodes(self, group: Group) -> Mapping[str, str]:
-        """Each of its pods to its node; empty where it has none."""
-        return {key: self._in_turn.node(key) for key in group.pods}
+        """Each of its pods that is there to its node; empty where it has none."""
+        refused = self.refused(group)
+        return {key: self._in_turn.node(key) for key in group.pods if key not in refused}
+
+    def refusal(self, group: Group) -> str:
+        """Why the API server does not take all of its pods; empty where it does."""
+        of_rollout = "" if group.workload is None else self._refusals.get(group.workload, "")
+        return group.refusal or of_rollout
+
+    def refused(self, group: Group) -> tuple[str, ...]:
+        """The pods of which `refusal` is told."""
+        if not self.refusal(group):
+            return ()
+        return group.refused or tuple(key for key in group.pods if not self._in_turn.is_queued(key))
 
     def taken(self, pod: str) -> Taken | None:
         return self._in_turn.taken(pod)
@@ -163,7 +230,8 @@ class Together:
 
     def replicas(self, group: Group) -> Replicas | None:
         """None for a pod by itself."""
-        if group.workload is None or len(group.pods) == 1:
+        refused = self.refused(group)
+        if group.workload is None or len({*group.pods, *refused}) == 1:
             return None
         nodes = self.nodes(group)
         its = {*group.pods}
@@ -175,13 +243,18 @@ class Together:
             pending=tuple(key for key, node in nodes.items() if not node),
             evicted=tuple(victim for victim, pod in self._simulation.evictions.items() if pod in its),
             replaced=len(group.old),
+            refused=refused,
+            refusal=self.refusal(group),
         )
 
     def explain(
         self, group: Group, autoscaling: Autoscaling | None = None, provisioning: Provisioning | None = None
     ) -> Explanation:
         """The story of the pod that says most about its group, as of when it was decided about. Raises
-        `UndecidableError`."""
+        `UndecidableError`, and `NotAdmittedError` where the API server takes none of its pods."""
+        if not self.nodes(group) and group.workload is not None:
+            hint = "the rollout stops, and the pods of the template before stay" if group.old else ""
+            raise NotAdmittedError(self.refusal(group), place=Place(object=group.workload.title), hint=hint)
         if not self.is_queued(group):
             return explain(group.subject, self._setup, autoscaling, provisioning)
         nodes = self.nodes(group)
@@ -192,8 +265,9 @@ class Together:
         elif evicting:
             snapshot, key = self._simulation.cluster_before(evicting[0]), self._simulation.steps[evicting[0]].key
         else:
-            first = next(number for number, step in enumerate(self._simulation.steps) if step.key == group.pods[0])
-            snapshot, key = self._simulation.cluster_before(first), group.pods[0]
+            key = next(iter(nodes))
+            first = next(number for number, step in enumerate(self._simulation.steps) if step.key == key)
+            snapshot = self._simulation.cluster_before(first)
         pod = snapshot.pods[snapshot.pods.rows[key]]
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None)
         return replace(explain(subject, self._setup, autoscaling, provisioning), replicas=self.replicas(group))

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kschedx.api.int_or_string import scaled
+from kschedx.api.resource_quota import not_created
+from kschedx.api.types import Pod
+from kschedx.explain.quotas import Ledger
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.simulator import Simulator
 from kschedx.simulate.workloads import Workload, first_to_go
@@ -38,24 +41,38 @@ class Rolling(Struct, frozen=True, kw_only=True):
         return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
 
 
-def roll(simulator: Simulator, workload: Workload, rolling: Rolling, old: Sequence[int], new: Sequence[int]) -> None:
+def roll(
+    simulator: Simulator, workload: Workload, rolling: Rolling, old: Sequence[int], new: Sequence[int], quotas: Ledger
+) -> str:
     """Replace the pods in the rows `old` by those in the rows `new`, which are as many as are wanted, until all are, or
-    until those that are made find no node."""
+    until those that are made find no node, or no more are made: why the API server refuses those, else empty."""
     cluster, queue = simulator.run.cluster, simulator.queue
     least = len(new) - rolling.unavailable
     left, unmade, made = list(old), list(new), list[int]()
+    refusal = ""
     while True:
-        more = min(max(len(new) + rolling.surge - len(left) - len(made), 0), len(unmade))
+        wanted = min(max(len(new) + rolling.surge - len(left) - len(made), 0), len(unmade))
+        more, refusal = _allowed([cluster.pods[row] for row in unmade[:wanted]], quotas)
         made, unmade = made + unmade[:more], unmade[more:]
         queue.run(queue.order(row for row in made if cluster.pods.node[row] < 0))
         waiting = sum(int(cluster.pods.node[row] < 0) for row in made)
         here = len(left) + len(made)
         fewer = max(min(here - least - waiting, len(left)), 0)
         for row in first_to_go(simulator.run.snapshot, workload, left)[:fewer]:
+            quotas.give(cluster.pods[row])
             queue.depart(row, waits=False)
             left.remove(row)
         if not more and not fewer:
-            return
+            return refusal
+
+
+def _allowed(pods: Sequence[Pod], quotas: Ledger) -> tuple[int, str]:
+    """How many of them quotas let in, and why not the next."""
+    for number, pod in enumerate(pods):
+        refusal = quotas.take(pod)
+        if refusal is not None:
+            return number, not_created(pod, refusal)
+    return len(pods), ""
 
 
 def _share(value: object, whole: int, *, is_up: bool) -> int:

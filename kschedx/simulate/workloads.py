@@ -41,6 +41,11 @@ class Workload(Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
     @property
+    def title(self) -> str:
+        """`Deployment shop/web`."""
+        return f"{self.kind} {self.key}"
+
+    @property
     def reference(self) -> str:
         """`shop/deploy/web`."""
         short = KINDS[self.kind].short_names if self.kind in KINDS else ()

@@ -40,6 +40,10 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """The objects of the kind that has this record, as they were read."""
         return tuple(one for one in self.objects.get(record, ()) if isinstance(one, record))
 
+    def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
+        """The cluster with other objects of the kind that has this record, which are kept nowhere else."""
+        return replace(self, objects={**self.objects, record: tuple(objects)}, _tables=dict(self._tables))
+
     @classmethod
     def of_contents(cls, contents: Contents) -> Self:
         return cls(**{name: getattr(contents, name) for name in Contents.__struct_fields__})

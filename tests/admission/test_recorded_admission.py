@@ -66,7 +66,7 @@ def test_what_is_stored(case: Json) -> None:
 def test_what_is_refused(case: Json) -> None:
     with pytest.raises(InputError) as caught:
         admitted(case)
-    assert caught.value.place.field or str(caught.value).startswith("[spec.")
+    assert caught.value.place.field or "[spec." in str(caught.value)
     assert not [reason for reason in told(case["error"]) if reason not in str(caught.value)]
 
 

@@ -145,24 +145,26 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
     [
         pytest.param(
             pod(priorityClassName="usal", runtimeClassName="ghost"),
-            'spec.priorityClassName: no PriorityClass with name usal was found (did you mean "usual"?)',
+            'spec.priorityClassName: pods "web-0" is forbidden: no PriorityClass with name usal was found '
+            '(did you mean "usual"?)',
             id="Priority comes before RuntimeClass",
         ),
         pytest.param(
             pod({"image": ""}, runtimeClassName="ghost"),
-            'spec.runtimeClassName: pod rejected: RuntimeClass "ghost" not found',
+            'spec.runtimeClassName: pods "web-0" is forbidden: pod rejected: RuntimeClass "ghost" not found',
             id="what changes a pod comes before validation",
         ),
         pytest.param(
             pod(priority=7),
-            "spec.priority: the integer value of priority (7) must not be provided in pod spec; priority admission "
-            "controller computed 10 from the given PriorityClass name",
+            'spec.priority: pods "web-0" is forbidden: the integer value of priority (7) must not be provided in '
+            "pod spec; priority admission controller computed 10 from the given PriorityClass name",
             id="a priority of its own",
         ),
         pytest.param(
             pod(asking("3")),
-            'spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of '
-            "500m",
+            'spec.containers[0].resources.requests: Pod "web-0" is invalid: spec.containers[0].resources.requests: '
+            'Invalid value: "3": must be less than or equal to cpu limit of 500m '
+            "(after the changes of LimitRange shop/defaults)",
             id="validation sees what a LimitRange filled in, before the LimitRange refuses it",
         ),
         pytest.param(
@@ -179,7 +181,8 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
         ),
         pytest.param(
             pod(overhead={"cpu": "1"}),
-            "spec.overhead: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+            'spec.overhead: pods "web-0" is forbidden: pod rejected: Pod Overhead set without corresponding '
+            "RuntimeClass defined Overhead",
             id="an overhead of its own",
         ),
         pytest.param(

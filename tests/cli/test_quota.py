@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, node, pod
-from tests.command import kschedx
+from tests.command import Ran, kschedx
 
 HARD = {"cpu": "10", "requests.storage": "10Gi"}
 QUOTA: Manifest = {
@@ -117,3 +117,219 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
     alone = kschedx(*asking, "--alone", cwd=tmp_path, columns=200)
     assert alone.code == 1
     assert alone.out.startswith("3 pods: 2 cannot, 1 can be scheduled\n")
+
+
+# --- several new pods
+
+
+def cluster(tmp_path: Path, *more: Manifest) -> None:
+    """A node with room for all, in cluster.json."""
+    items = [node("n", allocatable={"cpu": "64", "memory": "64Gi", "pods": "99"}), *more]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+
+
+def written(tmp_path: Path, *items: Manifest) -> None:
+    (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}))
+
+
+def why(tmp_path: Path, *more: str) -> Ran:
+    return kschedx("why", "-f", "new.json", "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
+
+
+def quota(used: dict[str, str], **hard: str) -> Manifest:
+    return {**QUOTA, "spec": {"hard": hard}, "status": {"hard": hard, "used": used}}
+
+
+def named(manifest: Manifest, name: str) -> Manifest:
+    return {**manifest, "metadata": {"name": name}}
+
+
+def test_replicas_above_the_quota(tmp_path: Path) -> None:
+    cluster(tmp_path, quota({"cpu": "7"}, cpu="10"))
+    written(tmp_path, workload("Deployment", ASKED, replicas=5))
+    ran = why(tmp_path)
+    assert (ran.code, ran.err) == (1, "")
+    first, second, *_ = ran.out.splitlines()
+    assert first == "✗ default/deploy/web: 3 of 5 replicas can be placed, 2 are refused by the API server"
+    assert second.split() == [
+        *["refused", "Error", "creating:", "pods", '"web-new4"', "is", "forbidden:", "exceeded", "quota:", "q,"],
+        *["requested:", "cpu=1,", "used:", "cpu=10,", "limited:", "cpu=10"],
+    ]
+    replicas = json.loads(why(tmp_path, "-o", "json").out)["replicas"]
+    assert (list(replicas["placed"]), replicas["refused"]) == (
+        [f"default/web-new{number}" for number in (1, 2, 3)],
+        ["default/web-new4", "default/web-new5"],
+    )
+    assert why(tmp_path, "-o", "name").out.split()[-2:] == replicas["refused"]
+
+
+def test_what_fits_a_quota_alone_and_not_together(tmp_path: Path) -> None:
+    cluster(tmp_path, quota({"cpu": "0"}, cpu="5"))
+    one, other = (named(workload("Deployment", ASKED, replicas=3), name) for name in ("one", "other"))
+    written(tmp_path, one, other, bare(SMALL))
+    ran = why(tmp_path)
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == "7 pods: 5 can be scheduled, 2 cannot"
+    assert (
+        '✗ Error creating: pods "other-new3" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=5' in ran.out
+    )
+    assert '✗ pods "x" is forbidden: exceeded quota: q, requested: cpu=100m, used: cpu=5, limited: cpu=5' in ran.out
+    assert why(tmp_path, "--alone").code == 0
+
+
+def test_what_a_workload_has_or_replaces_counts_once(tmp_path: Path) -> None:
+    """Two of four replicas are there, one waits; the quota has room for one more."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
+    there = [
+        pod(f"web-{number}", on=on, metadata={"ownerReferences": [owner]}, spec=ASKED)
+        for number, on in enumerate(("n", "n", None))
+    ]
+    template: Manifest = {**workload("StatefulSet", ASKED, serviceName="web", replicas=4)}
+    for limit, code in (("4", 0), ("3", 1)):
+        cluster(tmp_path, quota({"cpu": "3"}, cpu=limit), *there, template)
+        written(tmp_path, template)
+        assert why(tmp_path).code == code
+        ran = kschedx("why", "sts/web", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+        assert ran.code == code
+        assert ("create Pod web-3 in StatefulSet web failed error" in ran.out) is bool(code)
+
+
+@pytest.mark.parametrize(
+    ("limit", "strategy", "code"),
+    [("3", {}, 1), ("4", {}, 0), ("3", {"type": "Recreate"}, 0), ("3", {"rollingUpdate": {"maxUnavailable": 1}}, 0)],
+    ids=["no room for one more", "room", "recreate", "one may be missing"],
+)
+def test_a_rollout(tmp_path: Path, limit: str, strategy: Manifest, code: int) -> None:
+    replica_set, *pods = replicas_of_before(3)
+    old = workload("Deployment", ASKED, replicas=3)
+    cluster(tmp_path, quota({"pods": "3"}, pods=limit), old, replica_set, *pods)
+    written(tmp_path, workload("Deployment", SMALL, replicas=3, strategy=strategy))
+    ran = why(tmp_path)
+    assert ran.code == code, ran.out
+    if code:
+        assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in ran.err
+        assert "(the rollout stops, and the pods of the template before stay)" in ran.err
+
+
+def replicas_of_before(number: int) -> list[Manifest]:
+    """A Deployment's ReplicaSet, and its pods."""
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-abc", "uid": "r", "controller": True}
+    replica_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web-abc", "ownerReferences": [deployment]},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": ASKED}},
+    }
+    pods = (
+        pod(f"web-abc-{i}", on="n", metadata={"ownerReferences": [owner], "labels": labels}, spec=ASKED)
+        for i in range(number)
+    )
+    return [replica_set, *pods]
+
+
+# --- what is no pod
+
+
+CLAIM: Manifest = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "8Gi"}},
+    },
+}
+CLASS: Manifest = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "fast"},
+    "provisioner": "example.com/disk",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+OF_CLASS = "fast.storageclass.storage.k8s.io/requests.storage"
+WITH_CLAIM: Manifest = {**SMALL, "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+
+
+@pytest.mark.parametrize(
+    ("used", "hard"),
+    [
+        ("persistentvolumeclaims", "0"),
+        ("count/persistentvolumeclaims", "0"),
+        ("requests.storage", "5Gi"),
+        (OF_CLASS, "7Gi"),
+    ],
+)
+def test_a_claim_that_a_quota_refuses_refuses_its_pods(tmp_path: Path, used: str, hard: str) -> None:
+    cluster(tmp_path, CLASS, quota({used: "0"}, **{used: hard}))
+    written(tmp_path, CLAIM, bare(WITH_CLAIM), named(bare(SMALL), "other"))
+    ran = why(tmp_path)
+    assert ran.code == 1
+    assert ran.out.startswith("2 pods: 1 cannot, 1 can be scheduled\n")
+    assert '✗ persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: ' in ran.out
+
+
+def test_a_claim_that_a_limit_range_refuses(tmp_path: Path) -> None:
+    limits: Manifest = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "l", "namespace": "default"},
+        "spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "5Gi"}}]},
+    }
+    cluster(tmp_path, CLASS, limits)
+    written(tmp_path, CLAIM, bare(WITH_CLAIM))
+    said = "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 8Gi"
+    assert why(tmp_path).err.endswith(f'persistentvolumeclaims "data" is forbidden: {said}\n')
+
+
+def test_a_refused_claim_that_no_pod_names_is_left_out(tmp_path: Path) -> None:
+    cluster(tmp_path, CLASS, quota({"persistentvolumeclaims": "0"}, persistentvolumeclaims="0"))
+    written(tmp_path, CLAIM, bare(SMALL))
+    ran = why(tmp_path)
+    assert ran.code == 0
+    assert "PersistentVolumeClaim data counts for nothing, since the API server refuses it: persistentvolume" in ran.out
+
+
+def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:
+    cluster(tmp_path, CLASS, quota({"requests.storage": "0"}, **{"requests.storage": "20Gi"}))
+    template = {"metadata": {"name": "data"}, "spec": CLAIM["spec"]}
+    written(tmp_path, workload("StatefulSet", SMALL, serviceName="web", replicas=4, volumeClaimTemplates=[template]))
+    ran = why(tmp_path)
+    assert ran.code == 1
+    assert "2 of 4 replicas can be placed, 2 are refused by the API server" in ran.out
+    said = 'create Claim data-web-2 for Pod web-2 in StatefulSet web failed error: persistentvolumeclaims "data-web-2"'
+    assert said in ran.out
+
+
+def test_workloads_are_counted_too(tmp_path: Path) -> None:
+    cluster(tmp_path, quota({"count/deployments.apps": "1"}, **{"count/deployments.apps": "2"}))
+    written(tmp_path, *(named(workload("Deployment", SMALL), name) for name in ("one", "other")))
+    ran = why(tmp_path)
+    assert ran.code == 1
+    assert '✗ deployments.apps "other" is forbidden: exceeded quota: q, requested: count/deployments.apps=1' in ran.out
+    assert ran.out.startswith("2 pods: 1 can be scheduled, 1 cannot\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "counted", "said"),
+    [
+        (
+            "Deployment",
+            "replicasets.apps",
+            'Failed to create new replica set "web-new": replicasets.apps "web-',
+        ),
+        ("CronJob", "jobs.batch", 'Error creating job: jobs.batch "web-new" is forbidden: exceeded quota: q'),
+    ],
+)
+def test_what_stands_between_a_workload_and_its_pod(tmp_path: Path, kind: str, counted: str, said: str) -> None:
+    cluster(tmp_path, quota({f"count/{counted}": "1"}, **{f"count/{counted}": "1"}))
+    job = workload("Job", {**SMALL, "restartPolicy": "Never"})
+    manifest = workload("Deployment", SMALL)
+    if kind == "CronJob":
+        manifest = {**job, "kind": kind, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job["spec"]}}}
+    written(tmp_path, manifest)
+    ran = why(tmp_path)
+    assert ran.code == 1
+    assert said in ran.err

@@ -64,6 +64,20 @@ class AppliedTogether(NoteFacts, frozen=True, kw_only=True):
         return {"objects": list(self.objects)}
 
 
+class NotApplied(NoteFacts, frozen=True, kw_only=True):
+    """An object of the files that the API server refuses."""
+
+    id: ClassVar[str] = "not-applied"
+    what: str
+    """`PersistentVolumeClaim data`."""
+    refusal: str
+    """The API server's words."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"object": self.what, "refusal": self.refusal}
+
+
 class UnlikelyAmount(NoteFacts, frozen=True, kw_only=True):
     """An amount with a suffix that is hardly meant."""
 
@@ -130,5 +144,13 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
 
 
 QuestionNote: TypeAlias = (
-    ForeignWorkload | ManifestLeftOut | OldVersion | AppliedTogether | UnlikelyAmount | DryRun | Tried | AfterChanges
+    ForeignWorkload
+    | ManifestLeftOut
+    | OldVersion
+    | AppliedTogether
+    | NotApplied
+    | UnlikelyAmount
+    | DryRun
+    | Tried
+    | AfterChanges
 )

@@ -11,6 +11,7 @@ from kschedx.explain.notes.question import (
     FieldDifference,
     ForeignWorkload,
     ManifestLeftOut,
+    NotApplied,
     OldVersion,
     QuestionNote,
     Tried,
@@ -33,6 +34,8 @@ def text(note: QuestionNote) -> str:
             return f"{note.kind} {served}: read as it is served today"
         case AppliedTogether(objects=objects):
             return f"judged as if applied together with {listed(objects, _SHOWN)}"
+        case NotApplied():
+            return f"{note.what} counts for nothing, since the API server refuses it: {note.refusal}"
         case UnlikelyAmount():
             written = f"{note.amount} of {note.resource} is {_really(note)}"
             return f"container {note.container}: {written}: did you mean {note.meant}?"
