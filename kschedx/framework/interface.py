@@ -130,8 +130,11 @@ class PreEnqueuePlugin(Plugin):
 
 class QueueSortPlugin(Plugin):
     @abstractmethod
-    def sort_key(self, pod: Pod) -> tuple[object, ...]:
-        """The queue takes pods in ascending order of this key."""
+    def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
+        """The queue takes pods in ascending order of this key, and equal ones as they came.
+
+        `since` sorts as the time when the pod came into the queue: a snapshot knows its creation instead.
+        """
 
 
 class PreFilterResult(Struct, frozen=True, kw_only=True):

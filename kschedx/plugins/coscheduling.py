@@ -45,11 +45,11 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         groups = handle.snapshot.of(Gang)
         self._groups = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
 
-    def sort_key(self, pod: Pod) -> tuple[object, ...]:
+    def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         """Of a group the creation of the group counts, so that its pods stand together."""
         group = self._groups.get(_key(pod))
-        since = pod.metadata if group is None else group.metadata
-        return (-pod.priority, since.creation_timestamp or "", pod.key)
+        start = since if group is None else group.metadata.creation_timestamp or ""
+        return (-pod.priority, start, pod.key)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         group = self._groups.get(_key(pod))

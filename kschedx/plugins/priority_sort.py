@@ -7,9 +7,9 @@ from kschedx.framework.interface import QueueSortPlugin
 
 
 class PrioritySort(QueueSortPlugin):
-    """Higher priority first, then the pod that has waited longer; a snapshot knows its creation, not its queueing."""
+    """Higher priority first, then the pod that has waited longer."""
 
     name = "PrioritySort"
 
-    def sort_key(self, pod: Pod) -> tuple[object, ...]:
-        return (-pod.priority, pod.metadata.creation_timestamp or "", pod.key)
+    def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
+        return (-pod.priority, since)

@@ -15,5 +15,5 @@ class QOSSort(QueueSortPlugin):
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING
 
-    def sort_key(self, pod: Pod) -> tuple[object, ...]:
-        return (-pod.priority, qos_of(pod, self.handle.release), pod.metadata.creation_timestamp or "", pod.key)
+    def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
+        return (-pod.priority, qos_of(pod, self.handle.release), since)

@@ -1,23 +1,26 @@
 """A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
 
-The order is PrioritySort's as a snapshot knows it: priority, then creation; a pod that no API server has stored comes
-before those that one has, and one that is made anew comes last. A pod that preempts others is decided again at once,
-and who stayed behind is tried again as long as a round changed something. A gang has its turn with its first member.
+The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that no
+API server has stored comes before those that one has, and one that is made anew comes last. A pod that preempts others
+is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its turn
+with its first member.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.explain.missing import require_for_decision
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.interface import PostFilterResult
+from kschedx.framework.interface import PostFilterResult, QueueSortPlugin
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.outcome import Candidate
 from kschedx.simulate.controllers import is_controlled
@@ -31,8 +34,8 @@ MOST_ROUNDS = 1000
 
 Pick = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
-Place = tuple[int, str, int]
-"""A pod's place in the queue: the lowest comes first, and the last number is its row."""
+Place = tuple[tuple[object, ...], int]
+"""A pod's place in the queue: the lowest comes first, and the number is its row."""
 
 _LAST = "~"
 """Sorts after every timestamp."""
@@ -130,7 +133,7 @@ class Queue:
         self.of_others += [row for row in waiting if not self._known(pods.specs[row].scheduler_name)]
         self.gated += [row for row in taken if pods.specs[row].scheduling_gates]
         places = sorted(self._place(row) for row in taken if not pods.specs[row].scheduling_gates)
-        return [row for _, _, row in places]
+        return [row for _, row in places]
 
     @property
     def made(self) -> Collection[int]:
@@ -147,8 +150,17 @@ class Queue:
 
     def _place(self, row: int) -> Place:
         pods = self._run.cluster.pods
-        created = self._created.get(row, pods.creation_timestamps[row] or "")
-        return -int(pods.priorities[row]), created, row
+        since = self._created.get(row, pods.creation_timestamps[row] or "")
+        return self._sort_key(pods[row], since), row
+
+    @cached_property
+    def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
+        """That of the QueueSort plugin, which all profiles share; by priority where kschedx does not have it, and in
+        the schedulers before there were plugins."""
+        scheduler = self._run.scheduler
+        framework = scheduler.framework(scheduler.config.profiles[0])
+        found = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
+        return found[0].sort_key if found else lambda pod, since: (-pod.priority, since)
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""
@@ -159,27 +171,27 @@ class Queue:
         """Let these pods be scheduled, in queue order, with those that are evicted for them and come back."""
         self._given_up.clear()
         waiting = sorted(map(self._place, rows))
-        self.queued.update(dict.fromkeys(row for _, _, row in waiting))
+        self.queued.update(dict.fromkeys(row for _, row in waiting))
         for _ in range(MOST_ROUNDS):
             behind: list[Place] = []
             moved = False
             while waiting:
                 place = waiting.pop(0)
-                gang = gang_of(self._run, place[2])
+                gang = gang_of(self._run, place[1])
                 if gang is None:
-                    placed, again = self._decide(place[2])
+                    placed, again = self._decide(place[1])
                     left = [] if placed else [place]
                 else:
                     its, others = [place], list[Place]()
                     for other in waiting:
-                        (its if gang_of(self._run, other[2]) == gang else others).append(other)
+                        (its if gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting = others
                     left, again = self._decide_together(gang, its)
                     placed = len(left) < len(its)
                 moved |= placed or again is not None
                 for other in map(self._place, again or ()):
                     insort(waiting, other)
-                    self.queued[other[2]] = None
+                    self.queued[other[1]] = None
                 behind += left
             if not moved:
                 return
@@ -193,7 +205,7 @@ class Queue:
         again: list[int] | None = None
         left: list[Place] = []
         for place in places:
-            placed, back = self._decide(place[2])
+            placed, back = self._decide(place[1])
             if back is not None:
                 again = [*(again or ()), *back]
             if not placed:

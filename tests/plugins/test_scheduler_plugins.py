@@ -104,7 +104,7 @@ def test_the_queue_takes_guaranteed_pods_first(
 ) -> None:
     spec = {"containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}]}
     work = framework([node("a"), pod("web", spec=spec)], naming("QOSSort"))
-    key = QOSSort(None, work).sort_key(work.snapshot.pods[0])
+    key = QOSSort(None, work).sort_key(work.snapshot.pods[0], "")
     assert key[:2] == (0, rank)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import kschedx
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import at, pod
+from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import deployment, nodes, shop
 
 FULL = ["node-1"] * 4
@@ -86,3 +86,46 @@ def test_the_cluster_afterwards_is_where_everything_went() -> None:
     used = simulation.usage_after.total().requested["cpu"] - simulation.usage_before.total().requested["cpu"]
     assert used == 3000
     assert int(np.count_nonzero(after.pods.node >= 0)) == 14
+
+
+def sorted_by(plugin: str) -> Manifest:
+    sort = {"disabled": [{"name": "*"}], "enabled": [{"name": plugin}]}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"queueSort": sort}}],
+    }
+
+
+GROUPED = {"scheduling.x-k8s.io/pod-group": "train"}
+GROUP: Manifest = {
+    "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+    "kind": "PodGroup",
+    "metadata": {"name": "train", "namespace": "shop", "creationTimestamp": "2026-10-01T00:00:00Z"},
+    "spec": {"minMember": 1},
+}
+
+
+def born(name: str, second: int, container: dict[str, object], **metadata: object) -> Manifest:
+    stamp = f"2026-11-20T09:00:{second:02}Z"
+    return pod(name, namespace="shop", metadata={"creationTimestamp": stamp, **metadata}, containers=[container])
+
+
+@pytest.mark.parametrize(
+    ("plugin", "order"),
+    [
+        ("PrioritySort", ["first", "guaranteed", "grouped"]),
+        ("QOSSort", ["guaranteed", "first", "grouped"]),
+        ("Coscheduling", ["grouped", "first", "guaranteed"]),
+    ],
+)
+def test_the_queue_is_in_the_order_of_its_plugin(plugin: str, order: list[str]) -> None:
+    resources = {"cpu": "1", "memory": "1Gi"}
+    pods = [
+        born("first", 1, asking("1")),
+        born("guaranteed", 2, {"name": "main", "resources": {"requests": resources, "limits": resources}}),
+        born("grouped", 3, asking("1"), labels=GROUPED),
+    ]
+    simulation = kschedx.simulate(Snapshot.from_objects([*nodes(("1",)), GROUP, *pods]), config=sorted_by(plugin))
+    assert [step.key.removeprefix("shop/") for step in simulation.steps][:3] == order
+    assert simulation.placed == {f"shop/{order[0]}": "node-1"}
