@@ -82,7 +82,7 @@ def explain(
     guess.
     """
     from kschedx.answer.run import explain_pod
-    from kschedx.api.given import mapping, text, texts
+    from kschedx.api.given import boolean, mapping, text, texts
 
     ask = None
     if extenders is not None:
@@ -94,7 +94,7 @@ def explain(
         text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"),
         **_setup(config, kube_version, feature_gates),
         admission_plugins=texts(admission_plugins, "admission_plugins"),
-        without_unknown_plugins=without_unknown_plugins,
+        without_unknown_plugins=boolean(without_unknown_plugins, "without_unknown_plugins"),
         ask=ask,
     )
 
@@ -118,7 +118,7 @@ def simulate(
     "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
-    from kschedx.api.given import mappings, text
+    from kschedx.api.given import boolean, mappings, text, whole_number
     from kschedx.simulate.simulator import Options
     from kschedx.simulate.what_if import simulate_queue
     from kschedx.sources.text import load_documents
@@ -128,7 +128,9 @@ def simulate(
         changes_written=mappings(changes, "changes"),
         read=load_documents,
         namespace=text(namespace, "namespace"),
-        options=Options(recreate=recreate, seed=seed),
+        options=Options(
+            recreate=boolean(recreate, "recreate"), seed=None if seed is None else whole_number(seed, "seed")
+        ),
         **_setup(config, kube_version, feature_gates),
     )
 

@@ -85,6 +85,12 @@ def whole_number(given: object, what: str) -> int:
     return given
 
 
+def boolean(given: object, what: str) -> bool:
+    if not isinstance(given, bool):
+        raise InputError(f"expected true or false, found {_a(given)}", place=Place(object=what))
+    return given
+
+
 def flags(given: object, what: str) -> dict[str, str | int | float | bool | list[str | int]]:
     """A command line: names without dashes to a value, or to the values of a flag that is there several times."""
     for name, value in mapping(given, what).items():

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
 
 Options of "What if" change the cluster first. Pods that preemption or a drain evicts are made anew by their
-controllers and wait again. Where nodes tie, the first name is taken.
+controllers and wait again. Where nodes tie, the first name is taken. Who found no node is tried again after others have
+come or gone; a queue that has not ended after 1,000 such rounds is an error.
 
 \b
 Examples:
@@ -64,7 +65,8 @@ def simulate(
     ties: Annotated[
         str | None,
         typer.Option(
-            metavar="all", help="`all`: whether other lots would place other numbers of pods: some are tried."
+            metavar="all",
+            help="`all`: how many other outcomes are possible, and whether as many pods are placed in each.",
         ),
     ] = None,
     out: OUT = None,

@@ -313,8 +313,13 @@ def ties_text(found: OtherOutcomes) -> str:
     """Whether it matters how ties fall."""
     if not found.ties:
         return "no decision is a matter of chance"
-    decisions = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} a matter of chance"
-    first, least, most = found.placed[0], min(found.placed), max(found.placed)
-    if least == most:
-        return f"{decisions}; with {found.tried} other lots as many pods are placed, {first:,}"
-    return f"{decisions}; with {found.tried} other lots {least:,} to {most:,} pods are placed"
+    told = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} a matter of chance"
+    if found.is_all:
+        told += f", {count(found.outcomes - 1, 'other outcome')} possible"
+    else:
+        told += f", in too many ways to try all; of {found.tried} drawn by lot and the one by name"
+        told += f" {found.outcomes:,} differ"
+    if len(found.placed) == 1:
+        return f"{told}: as many pods are placed, {next(iter(found.placed)):,}"
+    placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(found.placed.items(), reverse=True))
+    return f"{told}: the number of placed pods depends on it, {placed} of them"

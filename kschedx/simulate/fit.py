@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Node, Pod
+from kschedx.errors import InputError, Place
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
-from kschedx.simulate import workloads
+from kschedx.simulate import changes, workloads
 from kschedx.simulate.daemon_sets import compares_taints
 from kschedx.simulate.nodes import another_like
 from kschedx.simulate.simulator import Options, Simulator
@@ -98,8 +99,11 @@ def fit(
 ) -> Fit:
     """Place pods like this one until the next finds no node, or `wanted` are there. Nobody is evicted for them.
 
-    `manifest` is the StatefulSet that makes them, whose pods each have claims of their own.
+    `manifest` is the StatefulSet that makes them, whose pods each have claims of their own. Raises `InputError` for
+    more pods than are tried.
     """
+    if wanted is not None and wanted > changes.MOST:
+        raise InputError(f"found {wanted:,}, at most {changes.MOST:,} are tried", place=Place(object="replicas"))
     most = MOST if wanted is None else wanted
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]

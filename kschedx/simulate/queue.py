@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.types import Pod
-from kschedx.errors import UndecidableError
+from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing import require_for_decision
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult, QueueSortPlugin
@@ -30,7 +30,8 @@ from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cl
 from kschedx.snapshot.source import Missing
 
 MOST_ROUNDS = 1000
-"""A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this."""
+"""A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
+that does not is an error."""
 
 Pick = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
@@ -168,7 +169,10 @@ class Queue:
         evict(self._run, row, waits=waits)
 
     def run(self, rows: Iterable[int]) -> None:
-        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back."""
+        """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.
+
+        Raises `InputError` where that does not end.
+        """
         self._given_up.clear()
         waiting = sorted(map(self._place, rows))
         self.queued.update(dict.fromkeys(row for _, row in waiting))
@@ -196,6 +200,9 @@ class Queue:
             if not moved:
                 return
             waiting = behind
+        restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
+        told = f"the queue does not end: pods still come and go after {MOST_ROUNDS:,} rounds"
+        raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _decide_together(self, gang: Gang, places: list[Place]) -> tuple[list[Place], list[int] | None]:
         """The members that stay behind, which are all where too few find a node; and as for one pod, who comes back."""

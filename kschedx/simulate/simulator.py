@@ -25,6 +25,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Controllers make anew what is evicted."""
     seed: int | None = None
     """Ties are settled by lot, from this number; by name where it is None."""
+    pick: Pick | None = None
+    """Settles them in place of either."""
     force: bool = False
     """A drain deletes pods that no controller makes anew."""
     delete_emptydir_data: bool = False
@@ -51,7 +53,7 @@ class Simulator:
         self.options = options
         self.run = self.begun()
         known, is_forced = setup.scheduler_names, setup.forced_profile is not None
-        self.pick = pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed)
+        self.pick = options.pick or (pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed))
         self.queue = Queue(
             self.run,
             self.pick,

@@ -18,7 +18,7 @@ from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import budget, deployment, nodes, shop
 
 
-def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: bool) -> list[Drained]:
+def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: Any) -> list[Drained]:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.for_cluster(snapshot)
     found = drain_in_turn(snapshot, setup, names, options=Options(**flags), comes_back=comes_back)

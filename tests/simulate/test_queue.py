@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import kschedx
+from kschedx.errors import InputError
+from kschedx.simulate import queue
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import deployment, nodes, shop
@@ -129,3 +133,47 @@ def test_the_queue_is_in_the_order_of_its_plugin(plugin: str, order: list[str]) 
     simulation = kschedx.simulate(Snapshot.from_objects([*nodes(("1",)), GROUP, *pods]), config=sorted_by(plugin))
     assert [step.key.removeprefix("shop/") for step in simulation.steps][:3] == order
     assert simulation.placed == {f"shop/{order[0]}": "node-1"}
+
+
+def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a single round, web finds no db yet; the second would place it."""
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    follows = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    web = pod("web", priority=9, containers=[asking("1")], affinity=follows)
+    snapshot = Snapshot.from_objects([*nodes(), web, pod("db", labels={"app": "db"}, containers=[asking("1")])])
+    assert not kschedx.simulate(snapshot).pending
+    monkeypatch.setattr(queue, "MOST_ROUNDS", 1)
+    with pytest.raises(InputError, match=r"pods still come and go after 1 rounds \(waiting: default/web\)"):
+        kschedx.simulate(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"seed": "7"}, "seed: expected a whole number, found a str"),
+        ({"seed": 1.5}, "seed: expected a whole number, found a float"),
+        ({"seed": -1}, "seed: expected a number from 0 on"),
+        ({"recreate": "no"}, "recreate: expected true or false, found a str"),
+        ({"recreate": None}, "recreate: expected true or false, found None"),
+        ({"changes": "scale"}, "changes: expected a list of mappings"),
+        ({"namespace": 3}, "namespace: expected a string"),
+    ],
+)
+def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError) as raised:
+        kschedx.simulate(full_cluster(), **options)
+    assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "told"),
+    [
+        (10**9, "replicas: found 1,000,000,000, at most 10,000 are tried"),
+        ("3", "replicas: expected a whole number, found a str"),
+        (-1, "replicas: expected a number from 0 on"),
+    ],
+)
+def test_fit_refuses_numbers_that_are_none(replicas: Any, told: str) -> None:
+    with pytest.raises(InputError) as raised:
+        kschedx.fit(full_cluster(), "shop/urgent", replicas=replicas)
+    assert told in str(raised.value)

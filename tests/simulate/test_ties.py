@@ -1,0 +1,84 @@
+"""How ties fall: all ways where they are few, some where they are not, and whether it matters."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.explain.setup import Setup
+from kschedx.render.simulation import ties_text
+from kschedx.simulate.simulator import Options
+from kschedx.simulate.ties import OtherOutcomes, other_outcomes
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+
+
+def machine(name: str, cpu: str = "4") -> Manifest:
+    return node(name, labels={"kubernetes.io/hostname": name}, allocatable={"cpu": cpu, "memory": "8Gi", "pods": "20"})
+
+
+def asking(name: str, cpu: str, *, on: str | None = None, only: str = "", priority: int = 0) -> Manifest:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
+    selector = {"kubernetes.io/hostname": only} if only else {}
+    return pod(name, on=on, containers=containers, nodeSelector=selector, priority=priority)
+
+
+def tried(objects: list[Manifest]) -> OtherOutcomes:
+    snapshot = Snapshot.from_objects(objects)
+    setup = Setup.for_cluster(snapshot)
+    return other_outcomes(
+        simulate(snapshot, setup), Options(), lambda options: simulate(snapshot, setup, options=options)
+    )
+
+
+TWO = [machine("a"), machine("b")]
+FULL = [*TWO, asking("old-a", "4", on="a"), asking("old-b", "4", on="b")]
+MANY = [*(machine(f"node-{number}") for number in range(9)), *(asking(f"pod-{number}", "1") for number in range(9))]
+
+
+@pytest.mark.parametrize(
+    ("objects", "ties", "outcomes", "placed", "is_all"),
+    [
+        ([machine("a"), asking("web", "1")], 0, 1, {1: 1}, True),
+        ([*TWO, asking("web", "1")], 1, 2, {1: 2}, True),
+        ([*TWO, asking("one", "3"), asking("two", "3")], 1, 2, {2: 2}, True),
+        ([*TWO, machine("c"), asking("one", "3"), asking("two", "3"), asking("more", "3")], 2, 6, {3: 6}, True),
+        ([*TWO, asking("first", "1", priority=9), asking("big", "4", only="a")], 1, 2, {1: 1, 2: 1}, True),
+        ([*FULL, asking("urgent", "3", priority=9)], 1, 2, {1: 2}, True),
+    ],
+    ids=["no choice", "two nodes", "two pods", "three pods on three nodes", "it matters", "preemption"],
+)
+def test_all_ways_are_counted(
+    objects: list[Manifest], ties: int, outcomes: int, placed: dict[int, int], is_all: bool
+) -> None:
+    found = tried(objects)
+    assert (found.ties, found.outcomes, found.placed, found.is_all) == (ties, outcomes, placed, is_all)
+
+
+def test_of_many_ways_some_are_drawn() -> None:
+    found = tried(MANY)
+    assert (found.tried, found.is_all, found.placed) == (8, False, {9: 9}), "eight lots, and the one by name"
+
+
+TOO_MANY = "in too many ways to try all; of 8 drawn by lot and the one by name"
+BY_CHANCE = "1 decision is a matter of chance, 1 other outcome possible: "
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        ([machine("a"), asking("web", "1")], "no decision is a matter of chance"),
+        ([*TWO, asking("web", "1")], f"{BY_CHANCE}as many pods are placed, 1"),
+        (
+            [*TWO, asking("first", "1", priority=9), asking("big", "4", only="a")],
+            f"{BY_CHANCE}the number of placed pods depends on it, 2 in 1, 1 in 1 of them",
+        ),
+        (
+            MANY,
+            f"8 decisions are a matter of chance, {TOO_MANY} 9 differ: as many pods are placed, 9",
+        ),
+    ],
+    ids=["none", "it does not matter", "it matters", "many"],
+)
+def test_what_is_told(objects: list[Manifest], told: str) -> None:
+    assert ties_text(tried(objects)) == told
