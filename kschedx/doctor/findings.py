@@ -332,29 +332,24 @@ class Secrets(_Finding, frozen=True, kw_only=True, tag="secrets"):
     files: tuple[str, ...]
 
 
-Finding: TypeAlias = (
-    Unreadable
-    | Copies
-    | Lacking
+Mixture: TypeAlias = (
+    TwoClusters | Copies | OtherOwner | Clouds | Skew | NodesOfTwoTimes | PodsAfterNodes | YoungNodes | TakenTwice
+)
+"""Of several clusters or times."""
+Absence: TypeAlias = (
+    Lacking
     | MissingKind
     | PerhapsNone
     | NamespacesOnly
     | PodsOfNamespaces
-    | WorkloadPods
     | Cut
-    | EmptyNodes
     | Orphans
+    | WorkloadPods
+    | EmptyNodes
     | NoStatus
-    | TwoClusters
-    | OtherOwner
-    | Clouds
-    | Skew
-    | NodesOfTwoTimes
-    | PodsAfterNodes
-    | YoungNodes
-    | TakenTwice
     | NoAutoscalerStatus
     | NoNodePools
     | AutoscalerFlags
-    | Secrets
 )
+"""What is not there."""
+Finding: TypeAlias = Unreadable | Mixture | Absence | Secrets

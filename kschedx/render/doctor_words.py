@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.doctor.findings import (
+    Absence,
     AutoscalerFlags,
     Certainty,
     Clouds,
@@ -19,6 +20,7 @@ from kschedx.doctor.findings import (
     Finding,
     Lacking,
     MissingKind,
+    Mixture,
     NamespacesOnly,
     NoAutoscalerStatus,
     NodesOfTwoTimes,
@@ -125,6 +127,11 @@ def problem_text(problem: Problem) -> str:
 
 
 def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
+    """The headline, and the evidence."""
+    if isinstance(found, Mixture):
+        return _mixed(found)
+    if isinstance(found, Absence):
+        return _absent(found)
     match found:
         case Unreadable(problems=problems):
             number = count(found.number, "thing")
@@ -133,6 +140,16 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             return f"{number} cannot be read", tuple(
                 Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
             )
+        case Secrets():
+            where = listed(found.files, NAMES)
+            number = count(found.secrets, "Secret")
+            return f"{number} in {where}, never read here: to be removed before the dump is shared", ()
+        case _:
+            assert_never(found)
+
+
+def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
+    match found:
         case TwoClusters():
             return "objects of two clusters: the namespace kube-system has two uids", (
                 Fact(label="one", items=(f"{found.first_uid} in {_file(found.first)}",)),
@@ -153,38 +170,6 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             return f"nodes of {len(clouds)} clouds: {listed(clouds, NAMES)}", (Fact(label="such as", items=examples),)
         case Skew():
             return _skew(found)
-        case Orphans():
-            where = "a node that is" if found.total == 1 else f"{found.total:,} nodes that are"
-            rest = found.total - len(found.nodes)
-            items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
-            return f"{count(found.pods, 'pod is', 'pods are')} on {where} not there", tuple(
-                Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
-            )
-        case PodsOfNamespaces():
-            return _pods_of_namespaces(found)
-        case NamespacesOnly():
-            return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
-        case Cut():
-            kinds = [f"{number:,} {kind}, {found.there[kind]:,} there" for kind, number in found.kinds.items()]
-            return "the snapshot is cut or edited: it held more than is there", (
-                Fact(label="held", items=tuple(kinds)),
-            )
-        case TakenTwice():
-            return "snapshots of two times", (
-                Fact(label="one", items=(f"{found.first} {found.first_source}",)),
-                Fact(label="other", items=(f"{found.second} {found.second_source}",)),
-            )
-        case WorkloadPods():
-            missing = count(found.pods, "pod is", "pods are")
-            return f"{missing} missing: workloads say that they have {found.of:,}", (
-                Fact(label="of", items=found.workloads),
-            )
-        case EmptyNodes():
-            number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
-            return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
-        case NoStatus():
-            number = count(found.pods, "pod on a node has", "pods on nodes have")
-            return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
         case NodesOfTwoTimes():
             return (
                 f"nodes of two times: {count(found.older, 'ready node was', 'ready nodes were')} last seen earlier",
@@ -204,12 +189,50 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
                 Fact(label="pod", items=(f"{found.started} {found.pod}",)),
                 Fact(label="node", items=(f"{found.created} {found.node} was made",)),
             )
+        case TakenTwice():
+            return "snapshots of two times", (
+                Fact(label="one", items=(f"{found.first} {found.first_source}",)),
+                Fact(label="other", items=(f"{found.second} {found.second_source}",)),
+            )
+        case _:
+            assert_never(found)
+
+
+def _absent(found: Absence) -> tuple[str, tuple[Fact, ...]]:
+    match found:
         case Lacking():
             return _lacking(found)
         case MissingKind():
             return f"{found.kind}: {missing_kind(found)}", ()
         case PerhapsNone():
             return f"none there, or none saved: {', '.join(found.kinds)}", ()
+        case NamespacesOnly():
+            return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
+        case PodsOfNamespaces():
+            return _pods_of_namespaces(found)
+        case Cut():
+            kinds = [f"{number:,} {kind}, {found.there[kind]:,} there" for kind, number in found.kinds.items()]
+            return "the snapshot is cut or edited: it held more than is there", (
+                Fact(label="held", items=tuple(kinds)),
+            )
+        case Orphans():
+            where = "a node that is" if found.total == 1 else f"{found.total:,} nodes that are"
+            rest = found.total - len(found.nodes)
+            items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
+            return f"{count(found.pods, 'pod is', 'pods are')} on {where} not there", tuple(
+                Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
+            )
+        case WorkloadPods():
+            missing = count(found.pods, "pod is", "pods are")
+            return f"{missing} missing: workloads say that they have {found.of:,}", (
+                Fact(label="of", items=found.workloads),
+            )
+        case EmptyNodes():
+            number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
+            return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
+        case NoStatus():
+            number = count(found.pods, "pod on a node has", "pods on nodes have")
+            return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
         case NoAutoscalerStatus():
             namespace, _, name = found.config_map.partition("/")
             told = f"kubectl get configmap {name} -n {namespace} -o yaml"
@@ -225,10 +248,6 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
             )
         case AutoscalerFlags():
             return "cluster-autoscaler's Deployment is not there: its flags are taken as the defaults", ()
-        case Secrets():
-            where = listed(found.files, NAMES)
-            number = count(found.secrets, "Secret")
-            return f"{number} in {where}, never read here: to be removed before the dump is shared", ()
         case _:
             assert_never(found)
 
