@@ -20,6 +20,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.kueue import Try
 from kschedx.holding.model import Group, Member
 from kschedx.snapshot.edits import with_only_pods, with_pods
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_MEMBERS = 50
@@ -63,12 +64,24 @@ def group_of(scheduler: Scheduler, cycle: Cycle, attempt: Try) -> Group | None:
         return found
     try:
         first = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=0)
-        if not (first.lacks_room and first.has_ties):
-            return first
-        last = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=-1)
+        if first.lacks_room and first.has_ties:
+            last = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=-1)
+            first = first if last.lacks_room else replace(last, is_by_draw=True)
     except UndecidableError:
         return found
-    return first if last.lacks_room else replace(last, is_by_draw=True)
+    if not first.lacks_room:
+        return first
+    if scheduler.release.enabled("WorkloadAwarePreemption") and _could_evict(pods, rows):
+        return replace(found, may_evict_as_a_whole=True)
+    mine_placed = any(one.pod == pod.key and one.node for one in first.waiting)
+    return replace(first, message=scheduler.release.messages.gang_lacks_members if mine_placed else "")
+
+
+def _could_evict(pods: PodTable, rows: list[int]) -> bool:
+    """Pods of lower priority run: with WorkloadAwarePreemption kube-scheduler tries what evicting some of them gives
+    the group (pkg/scheduler/framework/preemption/podgrouppreemption.go)."""
+    highest = max(pods[row].priority for row in rows)
+    return bool(np.any((pods.node >= 0) & (pods.priorities < highest)))
 
 
 def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
@@ -114,7 +127,7 @@ def _together(group: Group, run: Run, rows: list[int], draw: int) -> Group:
             return group
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
-        if not choice and decision.post_filter is not None:
+        if not choice and decision.post_filter is not None and decision.post_filter.status.is_success:
             evicted = {one.node: one.victims for one in decision.post_filter.candidates}
             choice = decision.post_filter.best
         if not choice:

@@ -223,6 +223,11 @@ class Group(Struct, frozen=True, kw_only=True):
     """How many of those that wait find a node together; None where that is not known."""
     has_ties: bool = False
     """Nodes shared the highest total on the way. Where room is lacking, the first and the last were each tried."""
+    may_evict_as_a_whole: bool = False
+    """They find no room together, and kube-scheduler tries what evicting pods gives the group as a whole, which is
+    not done here."""
+    message: str = ""
+    """What kube-scheduler says of the pod that is asked about: it finds a node, and the group lacks room."""
     is_by_draw: bool = False
     """With the first of the nodes that tie the group lacks room, with the last, as told here, it has it."""
 

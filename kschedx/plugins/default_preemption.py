@@ -45,7 +45,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     ) -> PostFilterResult:
         result = super().post_filter(state, pod, nodes, outcome)
         group_limit = self._group_limit(pod)
-        if group_limit and not self._ineligible(state, pod, nodes, outcome):
+        if group_limit:
             return replace(result, status=self._unschedulable(group_limit), nominated_node=None)
         return result
 

@@ -47,8 +47,9 @@ class Messages(DatedFacts):
     )
     gang_lacks_members: str = dated(
         {
-            "1.26": "waiting for minCount pods from a gang to be scheduled",
-            "1.36": "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled",
+            "1.26": "0/1 nodes are available: 1 rejected due to timeout after waiting 5m0s at plugin GangScheduling.",
+            "1.36": "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more "
+            "plugins asked to wait and no plugin rejected pod",
         }
     )
-    """What a member of a gang is told that fits, while too few others do."""
+    """What a member of a gang is told that finds a node, while too few others do."""

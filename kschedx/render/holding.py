@@ -249,6 +249,9 @@ def _group(group: Group) -> Iterator[Fact]:
         yield Fact(label="", items=(f"{left:,} more wait",))
     if group.has_ties and group.lacks_room:
         yield Fact(label="", items=("nodes tied on the way: with the first of them as with the last there is no room",))
+    if group.may_evict_as_a_whole:
+        told = "together there is no room; whether kube-scheduler evicts pods for the group as a whole is not known"
+        yield Fact(label="", items=(told, "its gate WorkloadAwarePreemption is on"))
     if group.is_by_draw:
         yield Fact(label="", items=("that is by one draw among nodes that tie: by another there is no room",))
 

@@ -26,7 +26,7 @@ def outcome_block(
     diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
 ) -> list[Text]:
     """The answer, then the event's text."""
-    return [*headline_block(diagnosis, ranking, width, holding), *message_block(diagnosis, width)]
+    return [*headline_block(diagnosis, ranking, width, holding), *message_block(diagnosis, width, holding)]
 
 
 def headline_block(
@@ -55,11 +55,13 @@ def headline_block(
     return lines
 
 
-def message_block(diagnosis: Diagnosis, width: int) -> list[Text]:
+def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> list[Text]:
     """The event's text as kube-scheduler writes it, whole, so that a search finds it; none for a pod that does not come
     to the queue, about which it writes nothing."""
     cycle = diagnosis.cycle
     message = "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
+    if _lacks_room(cycle, holding) and holding is not None and holding.group is not None:
+        message = holding.group.message
     return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
 
 

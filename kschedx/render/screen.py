@@ -95,7 +95,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     head = _sections(replicas, headline_block(diagnosis, ranked, width, explanation.holding))
     head += holding_block(explanation.holding, explanation.cycle, width)
     fixes = fixes_block(explanation, width, MOST_FIXES)
-    message = message_block(diagnosis, width)
+    message = message_block(diagnosis, width, explanation.holding)
     head = _sections([*head, *fixes], message) if fixes else [*head, *message]
     tail = _sections(
         _steps(explanation, width),

@@ -170,9 +170,11 @@ _GROUP = _object(
         "more": INTEGER,
         "hasTies": _BOOLEAN,
         "isByDraw": _BOOLEAN,
+        "mayEvictAsAWhole": _BOOLEAN,
     },
     {
         "together": INTEGER,
+        "message": STRING,
         "waiting": array(
             _object(
                 {"pod": STRING, "feasible": INTEGER, "evicts": INTEGER},

@@ -327,6 +327,21 @@ def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, 
     assert {one.pod: list(one.reasons) for one in group.waiting if not one.node} == lacking
     assert found.outcome == "Scheduled"
     assert found.overall == ("Unschedulable" if lacking else "Scheduled")
+    words = (
+        "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more plugins asked "
+    )
+    assert group.message == (f"{words}to wait and no plugin rejected pod" if lacking else "")
+
+
+@pytest.mark.parametrize(("priority", "is_open"), [(0, True), (100, False)])
+def test_whether_pods_go_for_a_group_as_a_whole_is_not_known(priority: int, is_open: bool) -> None:
+    gates = {**GANGS, "WorkloadAwarePreemption": True}
+    other = pod("other", cpu="4", gates=(), labels={}, nodeName="a", priority=priority)
+    members = member("m-0", priority=100), member("m-1", priority=100)
+    snapshot = kschedx.Snapshot.from_objects([node("a"), other, *members, pod_group(2)])
+    group = kschedx.explain(snapshot, "ml/m-0", feature_gates=gates).holding.group
+    assert group is not None
+    assert (group.may_evict_as_a_whole, group.together) == (is_open, None if is_open else 1)
 
 
 def test_room_that_depends_on_the_draw_among_nodes_that_tie() -> None:
