@@ -50,6 +50,8 @@ class InputError(KschedxError):
 
     others: tuple[InputError, ...] = ()
     """What else is wrong with the same input; a line each."""
+    parts: tuple[InputError, ...] = ()
+    """The errors that a message in brackets puts together."""
 
     def __init__(self, message: str, *, place: Place | None = None, hint: str = "") -> None:
         self.message = message
@@ -69,7 +71,13 @@ class InputError(KschedxError):
         )
         error = type(self)(self.message, place=merged, hint=self.hint)
         error.others = tuple(other.at(place) for other in self.others)
+        error.parts = tuple(part.at(place) for part in self.parts)
         return error
+
+    @property
+    def each(self) -> tuple[InputError, ...]:
+        """Every fault by itself."""
+        return (*(self.parts or (self,)), *(one for other in self.others for one in other.each))
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if str(self.place) else self.message

@@ -13,8 +13,9 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.defaulting import default_pod, merge_spread_label_keys
+from kschedx.api.defaulting import default_pod, merge_spread_label_keys, with_canonical_amounts
 from kschedx.api.field_errors import aggregate
+from kschedx.api.kubelet_fields import KubeletSpec
 from kschedx.api.limit_range import apply_limit_range, limit_range_refusal
 from kschedx.api.optional_admission import (
     EXTENDED_RESOURCE_TOLERATION,
@@ -82,8 +83,8 @@ class Admitted(Struct, frozen=True, kw_only=True):
     """In the order in which they were made. Defaults that every API server fills in alike are not among them."""
 
 
-def admit(pod: Pod, context: AdmissionContext) -> Admitted:
-    """A manifest as it would be stored.
+def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> Admitted:
+    """A manifest as it would be stored; `kubelet` is what it says that scheduling does not read.
 
     Raises InputError where the API server refuses it, with its words and the field; several errors of validation are
     one `[first, second]`. It is NotAdmittedError where what the cluster holds has to do with it.
@@ -100,8 +101,8 @@ def admit(pod: Pod, context: AdmissionContext) -> Admitted:
             spec = merge_spread_label_keys(spec, given.metadata.labels)
     except InputError as error:
         raise _forbidden(given, error) from None
-    admitted = Admitted(pod=replace(given, spec=spec), changes=tuple(changes))
-    _refuse(given, admitted, context)
+    admitted = Admitted(pod=replace(given, spec=with_canonical_amounts(spec)), changes=tuple(changes))
+    _refuse(given, admitted, context, kubelet)
     return admitted
 
 
@@ -177,11 +178,13 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
 # --- what refuses a pod in the end
 
 
-def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext) -> None:
+def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
     pod = admitted.pod
-    invalid = aggregate(validate_pod(pod, context.validation))
+    invalid = aggregate(validate_pod(pod, context.validation, kubelet))
     if invalid is not None:
-        raise invalid if aggregate(validate_pod(given, context.validation)) else _made_invalid(invalid, admitted)
+        raise (
+            invalid if aggregate(validate_pod(given, context.validation, kubelet)) else _made_invalid(invalid, admitted)
+        )
     for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:

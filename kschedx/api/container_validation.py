@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kschedx.api.claim_validation import validate_used_claims
 from kschedx.api.field_errors import as_json, duplicate, invalid, not_supported, quoted, required
+from kschedx.api.kubelet_fields import KubeletContainer, KubeletSpec, VolumeSource
+from kschedx.api.kubelet_validation import validate_container_fields
 from kschedx.api.names import dns_label_errors
 from kschedx.api.resource_validation import (
     validate_requirements,
@@ -24,26 +27,29 @@ RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _MOST_RESTART_RULES = 20
 
 
-def validate_containers(containers: tuple[Container, ...], field: str) -> Errors:
-    if not containers:
+def validate_containers(spec: PodSpec, kubelet: KubeletSpec, volumes: Mapping[str, VolumeSource], field: str) -> Errors:
+    """`volumes` are those that can be mounted."""
+    if not spec.containers:
         yield required(field, "")
         return
     seen: set[str] = set()
-    for index, container in enumerate(containers):
+    for index, container in enumerate(spec.containers):
         where = f"{field}[{index}]"
-        yield from _container(container, where)
+        yield from _container(container, _beside(kubelet.containers, index), spec, volumes, where)
         if container.name in seen:
             yield duplicate(f"{where}.name", quoted(container.name))
         seen.add(container.name)
         yield from _restart_policy(container, where)
-    yield from _host_ports(containers, field)
+    yield from _host_ports(spec.containers, field)
 
 
-def validate_init_containers(spec: PodSpec, field: str) -> Errors:
+def validate_init_containers(
+    spec: PodSpec, kubelet: KubeletSpec, volumes: Mapping[str, VolumeSource], field: str
+) -> Errors:
     seen = {container.name for container in spec.containers}
     for index, container in enumerate(spec.init_containers):
         where = f"{field}[{index}]"
-        yield from _container(container, where)
+        yield from _container(container, _beside(kubelet.init_containers, index), spec, volumes, where)
         yield from _restart_policy(container, where)
         if container.name in seen:
             yield duplicate(f"{where}.name", quoted(container.name))
@@ -53,7 +59,17 @@ def validate_init_containers(spec: PodSpec, field: str) -> Errors:
         yield from _host_ports((container,), field)
 
 
-def _container(container: Container, field: str) -> Errors:
+def _beside(containers: Sequence[KubeletContainer], index: int) -> KubeletContainer:
+    return containers[index] if index < len(containers) else KubeletContainer()
+
+
+def _container(
+    container: Container,
+    kubelet: KubeletContainer,
+    spec: PodSpec,
+    volumes: Mapping[str, VolumeSource],
+    field: str,
+) -> Errors:
     if container.name:
         yield from syntax(dns_label_errors, container.name, f"{field}.name")
     else:
@@ -63,6 +79,8 @@ def _container(container: Container, field: str) -> Errors:
     elif container.image != container.image.strip():
         yield invalid(f"{field}.image", quoted(container.image), "must not have leading or trailing whitespace")
     yield from _ports(container.ports, f"{field}.ports")
+    yield from validate_container_fields(kubelet, volumes, field)
+    yield from validate_used_claims(container.resources.claims, spec.resource_claims, f"{field}.resources.claims")
     yield from validate_requirements(container.resources, f"{field}.resources")
 
 

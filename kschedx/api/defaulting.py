@@ -157,7 +157,7 @@ def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> Resour
                 requests[name] = limit
     if requests == resources.requests and limits == resources.limits:
         return resources
-    return ResourceRequirements(requests=requests, limits=limits)
+    return replace(resources, requests=requests, limits=limits)
 
 
 # --- quantities
@@ -169,7 +169,7 @@ def _rounded_requirements(resources: ResourceRequirements, field: str) -> Resour
     requests = rounded_resources(resources.requests, f"{field}.requests")
     if requests is resources.requests and limits is resources.limits:
         return resources
-    return ResourceRequirements(requests=requests, limits=limits)
+    return replace(resources, requests=requests, limits=limits)
 
 
 def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
@@ -186,6 +186,29 @@ def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
         if rounded is not None:
             changed[name] = rounded
     return resources | changed if changed else resources
+
+
+def with_canonical_amounts(spec: PodSpec) -> PodSpec:
+    """The spec with its requests, limits and overhead as the API server writes them: 500m for 0.5."""
+    return replace(
+        spec,
+        containers=tuple(_canonical_container(container) for container in spec.containers),
+        init_containers=tuple(_canonical_container(container) for container in spec.init_containers),
+        overhead=_canonical(spec.overhead),
+        resources=None if spec.resources is None else _canonical_requirements(spec.resources),
+    )
+
+
+def _canonical_container(container: Container) -> Container:
+    return replace(container, resources=_canonical_requirements(container.resources))
+
+
+def _canonical_requirements(resources: ResourceRequirements) -> ResourceRequirements:
+    return replace(resources, requests=_canonical(resources.requests), limits=_canonical(resources.limits))
+
+
+def _canonical(amounts: ResourceList) -> ResourceList:
+    return {name: str(parse_quantity(written)) for name, written in amounts.items()}
 
 
 @lru_cache(maxsize=16384)

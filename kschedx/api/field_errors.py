@@ -29,6 +29,10 @@ def forbidden(field: str, detail: str) -> InputError:
     return _at(field, f"Forbidden: {detail}")
 
 
+def not_found(field: str, shown: str, detail: str = "") -> InputError:
+    return _at(field, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
+
+
 def duplicate(field: str, shown: str, detail: str = "") -> InputError:
     return _at(field, f"Duplicate value: {shown}: {detail}" if detail else f"Duplicate value: {shown}")
 
@@ -50,7 +54,9 @@ def aggregate(errors: Iterable[InputError]) -> InputError | None:
         case [error]:
             return error
         case _:
-            return InputError(f"[{', '.join(distinct)}]")
+            several = InputError(f"[{', '.join(distinct)}]")
+            several.parts = tuple(distinct.values())
+            return several
 
 
 def quoted(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
 

@@ -18,7 +18,7 @@ from kschedx.api.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.api.resource_names import CPU, MEMORY
 from kschedx.api.resources import container_limits, container_requests
 from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import Container, LimitRange, LimitRangeItem, PodSpec, ResourceRequirements
+from kschedx.api.types import Container, LimitRange, LimitRangeItem, PodSpec
 from kschedx.errors import InputError, Place
 
 _CONTAINER = "Container"
@@ -71,7 +71,7 @@ def apply_limit_range(spec: PodSpec, limit_range: LimitRange) -> PodSpec:
 
     def filled(container: Container) -> Container:
         own = container.resources
-        resources = ResourceRequirements(requests=requests | own.requests, limits=limits | own.limits)
+        resources = replace(own, requests=requests | own.requests, limits=limits | own.limits)
         return container if resources == own else replace(container, resources=resources)
 
     return replace(

@@ -65,6 +65,8 @@ class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
 class ContainerClaim(Struct, frozen=True, kw_only=True):
     name: str = ""
     """That of one of the pod's resourceClaims."""
+    request: str = ""
+    """Of that claim; empty for all of them."""
 
 
 class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):

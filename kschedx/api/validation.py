@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 
+from kschedx.api.claim_validation import validate_resource_claims
 from kschedx.api.container_validation import (
     validate_containers,
     validate_host_network_ports,
     validate_init_containers,
 )
 from kschedx.api.field_errors import as_json, forbidden, invalid, not_supported, quoted, required
+from kschedx.api.integers import MAX_INT32
+from kschedx.api.kubelet_fields import KubeletSpec
+from kschedx.api.kubelet_validation import DNS_POLICIES, OPERATING_SYSTEMS, mountable, validate_volumes
 from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.api.placement_validation import (
     EFFECTS,
@@ -50,23 +54,27 @@ PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _LARGEST_ANNOTATIONS = 256 * 1024
 
 
-def validate_pod(pod: Pod, options: ValidationOptions = DEFAULT_OPTIONS) -> Errors:
-    """A new pod, defaulted."""
+def validate_pod(pod: Pod, options: ValidationOptions = DEFAULT_OPTIONS, kubelet: KubeletSpec | None = None) -> Errors:
+    """A new pod, defaulted; `kubelet`, where it is known, is what else its spec says."""
     yield from _metadata(pod.metadata)
-    yield from validate_pod_spec(pod.spec, "spec", options)
+    yield from _spec(pod.spec, kubelet or KubeletSpec(), pod.metadata.name, "spec", options)
     if pod.spec.node_name and pod.spec.scheduling_gates:
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def validate_pod_spec(spec: PodSpec, field: str, options: ValidationOptions = DEFAULT_OPTIONS) -> Errors:
-    """The spec of a pod, defaulted."""
-    yield from validate_containers(spec.containers, f"{field}.containers")
-    yield from validate_init_containers(spec, f"{field}.initContainers")
+def _spec(spec: PodSpec, kubelet: KubeletSpec, pod_name: str, field: str, options: ValidationOptions) -> Errors:
+    yield from validate_volumes(kubelet.volumes, pod_name, f"{field}.volumes")
+    yield from validate_resource_claims(spec.resource_claims, f"{field}.resourceClaims")
+    volumes = mountable(kubelet.volumes, pod_name)
+    yield from validate_containers(spec, kubelet, volumes, f"{field}.containers")
+    yield from validate_init_containers(spec, kubelet, volumes, f"{field}.initContainers")
     if options.pod_level_resources:
         yield from validate_pod_level(spec, f"{field}.resources")
     if spec.host_network:
         yield from validate_host_network_ports(spec.containers, f"{field}.containers")
     yield from one_of(spec.restart_policy, RESTART_POLICIES, f"{field}.restartPolicy")
+    if kubelet.dns_policy:
+        yield from one_of(kubelet.dns_policy, DNS_POLICIES, f"{field}.dnsPolicy")
     yield from validate_labels(spec.node_selector, f"{field}.nodeSelector")
     if spec.affinity is not None:
         yield from validate_affinity(spec.affinity, f"{field}.affinity")
@@ -76,6 +84,13 @@ def validate_pod_spec(spec: PodSpec, field: str, options: ValidationOptions = DE
         yield forbidden(f"{field}.hostNetwork", "when `hostUsers` is false")
     if spec.node_name:
         yield from syntax(dns_subdomain_errors, spec.node_name, f"{field}.nodeName")
+    deadline = spec.active_deadline_seconds
+    if deadline is not None and not 1 <= deadline <= MAX_INT32:
+        detail = f"must be between 1 and {MAX_INT32}, inclusive"
+        yield invalid(f"{field}.activeDeadlineSeconds", str(deadline), detail)
+    for name, value in (("hostname", kubelet.hostname), ("subdomain", kubelet.subdomain)):
+        if value:
+            yield from syntax(dns_label_errors, value, f"{field}.{name}")
     yield from validate_tolerations(spec.tolerations, f"{field}.tolerations", options)
     if spec.priority_class_name:
         yield from syntax(dns_subdomain_errors, spec.priority_class_name, f"{field}.priorityClassName")
@@ -84,6 +99,10 @@ def validate_pod_spec(spec: PodSpec, field: str, options: ValidationOptions = DE
     if spec.preemption_policy is not None:
         yield from one_of(spec.preemption_policy, PREEMPTION_POLICIES, f"{field}.preemptionPolicy")
     yield from validate_requirements(ResourceRequirements(limits=spec.overhead), f"{field}.overhead")
+    if kubelet.os is not None and not kubelet.os.name:
+        yield required(f"{field}.os.name", "")
+    elif kubelet.os is not None and kubelet.os.name not in OPERATING_SYSTEMS:
+        yield not_supported(f"{field}.os", as_json(kubelet.os.name), OPERATING_SYSTEMS)
 
 
 # --- a cluster as people write it: terse, but not wrong

@@ -1,6 +1,7 @@
-"""What an API server refuses about a workload itself, not about the pods of its template.
+"""What an API server refuses about a workload itself and about claims, not about the pods of its template.
 
-Upstream: ValidateDeploymentSpec, ValidateStatefulSetSpec, ValidateDaemonSetSpec in pkg/apis/apps/validation.
+Upstream: ValidateDeploymentSpec, ValidateStatefulSetSpec, ValidateDaemonSetSpec in pkg/apis/apps/validation,
+ValidatePersistentVolumeClaim in pkg/apis/core/validation.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from kschedx.api.claim_validation import validate_claim_spec
 from kschedx.api.decode import decode
+from kschedx.api.pod_volumes import PersistentVolumeClaimSpec
 from kschedx.api.selectors import LabelSelector, compile_selector
 from kschedx.errors import InputError, Place
 
@@ -41,6 +44,22 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
             f"`selector` does not match template `labels` (the labels are {shown})",
             place=Place(field="spec.template.metadata.labels" if labels else "spec.selector"),
         )
+
+
+def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
+    """For a PersistentVolumeClaim, and for the claims that a StatefulSet's controller would create."""
+    match (manifest.get("apiVersion"), manifest.get("kind")):
+        case ("v1", "PersistentVolumeClaim"):
+            yield from _claim(manifest, "spec")
+        case ("apps/v1", "StatefulSet"):
+            templates = _map(manifest.get("spec")).get("volumeClaimTemplates")
+            for index, template in enumerate(templates if isinstance(templates, list) else ()):
+                yield from _claim(_map(template), f"spec.volumeClaimTemplates[{index}].spec")
+
+
+def _claim(manifest: Mapping[str, object], field: str) -> Iterator[InputError]:
+    spec = decode(msgspec.json.encode(_map(manifest.get("spec"))), PersistentVolumeClaimSpec)
+    return validate_claim_spec(spec, field)
 
 
 def _map(value: object) -> Mapping[str, object]:

@@ -128,7 +128,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     except InputError as error:
         from kschedx.sources.field_lines import located
 
-        for one in (error, *error.others):
+        for one in error.each:
             _fail(str(located(one)), ExitCode.USAGE)
         return ExitCode.USAGE
     except KschedxError as error:

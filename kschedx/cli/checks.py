@@ -105,7 +105,7 @@ def of_error(error: KschedxError) -> Iterator[Check]:
         yield Check(name="kschedx", result=Result.UNDECIDED, rule="undecided", text=str(error))
         return
     rule = "not-admitted" if isinstance(error, NotAdmittedError) else "input"
-    for fault in map(located, (error, *error.others)):
+    for fault in map(located, error.each):
         name = fault.place.field or fault.place.object or fault.place.source or "kschedx"
         text = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
         yield Check(name=name, result=Result.FAILED, rule=rule, text=text, place=fault.place)

@@ -14,7 +14,7 @@ from kschedx.api.kinds import kind_of, refuse_unknown
 from kschedx.api.resource_quota import Counted, New
 from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, Made, current_replica_set, made_of
 from kschedx.apiserver.strict import faults
-from kschedx.apiserver.workload_validation import validate_workload
+from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.explain.missing import refuse
 from kschedx.explain.notes import Note
@@ -256,7 +256,7 @@ def title(manifest: Mapping[str, object]) -> str:
 def _faults(document: Document) -> Iterator[InputError]:
     try:
         refuse_unknown(*_read_as(document.value))
-        found = faults(document.value) or list(validate_workload(document.value))
+        found = faults(document.value) or [*validate_workload(document.value), *validate_claims(document.value)]
     except InputError as error:
         found = [error]
     for one in found:

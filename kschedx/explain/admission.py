@@ -18,6 +18,7 @@ from kschedx.api.admission import (
 from kschedx.api.decode import decode
 from kschedx.api.defaulting import default_pod
 from kschedx.api.given import encoded
+from kschedx.api.kubelet_fields import KubeletFields
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
 from kschedx.api.resource_quota import not_created
@@ -40,7 +41,8 @@ def admitted_pod(
     server would refuse the pod, and UndecidableError where it reads a kind that the snapshot could not.
     """
     check_plugins(plugins)
-    pod = decode(encoded(manifest, "pod"), Pod)
+    written = encoded(manifest, "pod")
+    pod = decode(written, Pod)
     if pod.metadata.creation_timestamp:
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
@@ -48,7 +50,7 @@ def admitted_pod(
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod.metadata.namespace)
     try:
-        return admit(pod, _context(snapshot, release, plugins))
+        return admit(pod, _context(snapshot, release, plugins), decode(written, KubeletFields).spec)
     except NotAdmittedError as error:
         raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
 

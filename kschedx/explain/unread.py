@@ -136,6 +136,9 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     if bound:
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
         return None if is_there else ("PersistentVolume", bound)
+    if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
+        # It is yet to be created, and gets the default class, if there is one.
+        return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
     makes_none = named and storage.classes[named].provisioner == _NO_PROVISIONER

@@ -33,8 +33,9 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
             found = error.at(Place(line=line))
             found.others = error.others
     others = tuple(with_line(other, place, text, below=below) for other in error.others)
+    parts = tuple(with_line(part, place, text, below=below) for part in error.parts)
     found = found.at(place)
-    found.others = others
+    found.others, found.parts = others, parts
     return found
 
 

@@ -172,3 +172,15 @@ def test_admission_reads_kinds_too(kind: str, path: str, value: object, leaves: 
         return
     with pytest.raises(UndecidableError, match=f"pod kube-system/new: {leaves} is not known: listing "):
         explain_pod(snapshot, changed(manifest, path, value))
+
+
+@pytest.mark.parametrize(("created", "outcome"), [("", "Undecided"), ("2026-01-01T00:00:00Z", "Unschedulable")])
+def test_a_new_claim_may_get_a_default_class_that_a_dump_left_out(created: str, outcome: str) -> None:
+    """A claim that is there went without one."""
+    spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "data", "namespace": "default", "creationTimestamp": created or None}
+    claimed = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    snapshot = Snapshot.from_objects([*ROOMY, claimed])
+    dump = replace(snapshot, source=replace(snapshot.source, is_dump=True))
+
+    assert explain_pod(dump, changed(CLAIMING, "spec.priority", None)).outcome.value == outcome
