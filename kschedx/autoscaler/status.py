@@ -71,8 +71,21 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
         return next((group for group in self.groups if group.name == name), None)
 
 
+MOST_NODES = 100_000
+"""Of a group: twenty times what Kubernetes is made for, and what the loop holds in memory."""
+
+
 def read_status(text: str) -> AutoscalerStatus:
     """Both forms. Raises `InputError` for a text that is neither."""
+    status = _read(text)
+    for group in status.groups:
+        if group.target > MOST_NODES:
+            message = f"the group {group.name} wants {group.target:,} nodes, more than {MOST_NODES:,}"
+            raise InputError(message, place=_PLACE)
+    return status
+
+
+def _read(text: str) -> AutoscalerStatus:
     if text.lstrip().startswith("Cluster-autoscaler status at"):
         return _read_text(text)
     from kschedx.sources import yaml_text
@@ -157,7 +170,7 @@ def _scale_up(text: str) -> ScaleUp:
 _HEAD = re.compile(r"Cluster-autoscaler status at (.+?):\s*$", re.MULTILINE)
 _NAME = re.compile(r"^  Name:\s+(\S+)\s*$", re.MULTILINE)
 _LINE = re.compile(r"^\s+(Health|ScaleUp|ScaleDown):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
-_FACT = re.compile(r"(\w+)=(-?\d+)")
+_FACT = re.compile(r"(\w+)=(-?[0-9]{1,18})")
 
 
 def _read_text(text: str) -> AutoscalerStatus:

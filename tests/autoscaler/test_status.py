@@ -86,6 +86,7 @@ def test_the_text_before_1_30() -> None:
         ("nodeGroups: 3", "nodeGroups is no list"),
         ("nodeGroups: [{health: {}}]", r"nodeGroups\[0\] has no name"),
         ("nodeGroups: [{name: a, health: {maxSize: many}}]", "maxSize is no number"),
+        ("nodeGroups: [{name: a, health: {cloudProviderTarget: 100001}}]", "the group a wants 100,001 nodes"),
         ("Cluster-autoscaler status at 2023:\nNodeGroups:\n  Name: a\n", "a has no line Health"),
     ],
 )

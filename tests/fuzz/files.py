@@ -25,6 +25,9 @@ import yaml
 import kschedx
 from kschedx.answer.run import explain_pod
 from kschedx.api.hidden import is_hidden, json_escaped, yaml_escaped
+from kschedx.api.types import ConfigMap
+from kschedx.autoscaler.expanders import Option, by_priority
+from kschedx.autoscaler.status import read_status
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.export.anonymous import anonymize
 from kschedx.framework.config import load_profiles
@@ -37,6 +40,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources import files, yaml_bulk
 from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.text import load_documents
+from tests.autoscaler.test_status import STRUCTURED, TEXT
 from tests.command import kschedx as command
 from tests.fuzz import hostile
 
@@ -129,6 +133,18 @@ def configuration_seeds() -> Iterator[bytes]:
     yield json.dumps(POLICY).encode()
     yield from (path.read_bytes() for path in sorted(hostile.FIXTURES.rglob("scheduler.yaml")))
     yield from (path.read_bytes() for path in sorted((hostile.FIXTURES.parent / "profiles").glob("*.yaml")))
+
+
+def config_maps(data: bytes) -> None:
+    """What cluster-autoscaler's ConfigMaps hold: its status, and the numbers of its priority expander."""
+    text = data.decode(errors="replace")
+    with contextlib.suppress(InputError):
+        read_status(text)
+    by_priority([Option(group="spot-a", nodes=1, pods=(0,))], ConfigMap(data={"priorities": text}))
+
+
+def config_map_seeds() -> Iterator[bytes]:
+    yield from (text.encode() for text in (STRUCTURED, TEXT, "10:\n  - spot-.*\n50:\n  - large$\n"))
 
 
 def archives(data: bytes) -> None:

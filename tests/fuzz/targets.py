@@ -28,6 +28,7 @@ FAMILIES: Mapping[str, tuple[Target, ...]] = {
         Target(files.anonymizing, files.answer_seeds),
         Target(files.commands, files.command_seeds),
         Target(files.library, files.library_seeds),
+        Target(files.config_maps, files.config_map_seeds),
     ),
     "network": (
         Target(network.kubeconfigs, network.kubeconfig_seeds),

@@ -56,8 +56,11 @@ def damaged_texts(draw: st.DrawFn) -> bytes:
     return text
 
 
+OF_TEXTS = (files.json_pieces, files.yaml_readers, files.configurations, files.config_maps)
+
+
 @settings(short, max_examples=150)
-@given(damaged_texts(), st.sampled_from([files.json_pieces, files.yaml_readers, files.configurations]))
+@given(damaged_texts(), st.sampled_from(OF_TEXTS))
 def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
     target(text)
 

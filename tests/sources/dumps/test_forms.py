@@ -70,7 +70,7 @@ def summary(snapshot: Snapshot) -> object:
 EXPECTED = summary(Snapshot.from_objects(forms.EVERYTHING))
 
 
-def read(path: Path | str) -> tuple[Snapshot, list[Dump]]:
+def read_whole(path: Path | str) -> tuple[Snapshot, list[Dump]]:
     everything: list[Dump | LeftOut] = []
     snapshot = load([str(path)], see=everything.append)
     seen = [one for one in everything if isinstance(one, Dump)]
@@ -82,7 +82,7 @@ def read(path: Path | str) -> tuple[Snapshot, list[Dump]]:
 @pytest.mark.parametrize("form", TREES)
 def test_a_folder(form: str, tmp_path: Path) -> None:
     files, format_ = TREES[form]
-    _, seen = read(forms.folder(tmp_path / "dump", files()))
+    _, seen = read_whole(forms.folder(tmp_path / "dump", files()))
     assert [dump.format for dump in seen] == ([format_] if format_ else [])
 
 
@@ -92,7 +92,7 @@ def test_a_tar_archive(form: str, compression: str, tmp_path: Path) -> None:
     files, format_ = TREES[form]
     path = tmp_path / "x"
     path.write_bytes(COMPRESSIONS[compression](forms.tar(files())))
-    _, seen = read(path)
+    _, seen = read_whole(path)
     assert [dump.format for dump in seen] == ([format_] if format_ else [])
 
 
@@ -100,7 +100,7 @@ def test_a_tar_archive(form: str, compression: str, tmp_path: Path) -> None:
 def test_a_zip_archive(form: str, tmp_path: Path) -> None:
     files, format_ = TREES[form]
     (tmp_path / "x").write_bytes(forms.zipped(files()))
-    _, seen = read(tmp_path / "x")
+    _, seen = read_whole(tmp_path / "x")
     assert [dump.format for dump in seen] == ([format_] if format_ else [])
 
 
@@ -108,13 +108,13 @@ def test_a_zip_archive(form: str, tmp_path: Path) -> None:
 def test_every_dialect_of_tar_with_long_names(dialect: int, tmp_path: Path) -> None:
     deep = "/".join(["d" * 60] * (3 if dialect == tarfile.USTAR_FORMAT else 5))
     (tmp_path / "x").write_bytes(forms.tar({f"{deep}/{k}": v for k, v in forms.manifests().items()}, dialect))
-    read(tmp_path / "x")
+    read_whole(tmp_path / "x")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_every_method_of_zip(method: int, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(forms.zipped(forms.manifests(), method))
-    read(tmp_path / "x")
+    read_whole(tmp_path / "x")
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
@@ -128,7 +128,7 @@ def test_one_file(suffix: str, compression: str, tmp_path: Path) -> None:
         forms.cluster_info_stdout(suffix),
     ):
         (tmp_path / "any").write_bytes(pack(content))
-        read(tmp_path / "any")
+        read_whole(tmp_path / "any")
 
 
 class _Pipe(io.BytesIO):
@@ -159,13 +159,13 @@ def test_standard_input(packed: str, compression: str, seekable: bool, monkeypat
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     if not seekable:
         monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": _Pipe(data), "closed": False})())
-    read("-")
+    read_whole("-")
 
 
 def test_a_dump_and_what_completes_it_beside(tmp_path: Path) -> None:
     files = forms.must_gather()
     extra = forms.as_yaml(forms.of("PriorityClass", "high", version="scheduling.k8s.io/v1", value=7))
-    snapshot, seen = read(forms.folder(tmp_path / "d", {**files, "extra.yaml": extra}))
+    snapshot, seen = read_whole(forms.folder(tmp_path / "d", {**files, "extra.yaml": extra}))
     assert snapshot.priority_classes["high"].value == 7
     assert [dump.place for dump in seen] == [f"{tmp_path / 'd'}: must-gather.local.123"]
 
@@ -181,7 +181,7 @@ def test_files_that_are_no_manifests_beside(form: str, tmp_path: Path) -> None:
         others["chart.yaml"] = b"name: {{ .Values.name }}\n  - {{ x }}\n"
     made, _ = TREES[form]
     path = forms.folder(tmp_path / "d", {**{f"dump/{name}": text for name, text in made().items()}, **others})
-    snapshot, _ = read(path)
+    snapshot, _ = read_whole(path)
     assert sorted(snapshot.source.left_out) == sorted(others)
 
 
@@ -196,22 +196,22 @@ def lacking(dumps: list[Dump]) -> dict[str, str]:
 
 
 def test_what_dumps_lack(tmp_path: Path) -> None:
-    must_gather = lacking(read(forms.folder(tmp_path / "a", forms.must_gather()))[1])
+    must_gather = lacking(read_whole(forms.folder(tmp_path / "a", forms.must_gather()))[1])
     assert must_gather["Pod"] == "pods of namespaces that were not gathered"
     assert must_gather["PriorityClass"] == "every PriorityClass"
     assert "Node" not in must_gather
     assert "StorageClass" not in must_gather
 
-    everywhere = lacking(read(forms.folder(tmp_path / "b", forms.cluster_info()))[1])
+    everywhere = lacking(read_whole(forms.folder(tmp_path / "b", forms.cluster_info()))[1])
     assert "Pod" not in everywhere
     assert {"PersistentVolume", "Namespace", "PriorityClass", "StatefulSet"} <= set(everywhere)
 
-    bundle = lacking(read(forms.folder(tmp_path / "c", forms.support_bundle()))[1])
+    bundle = lacking(read_whole(forms.folder(tmp_path / "c", forms.support_bundle()))[1])
     assert not {"Pod", "PersistentVolume", "PriorityClass", "Service"} & set(bundle)
     assert "CSINode" in bundle
 
     (tmp_path / "d").write_bytes(forms.as_json(forms.simulator_export()))
-    _, (simulator,) = read(tmp_path / "d")
+    _, (simulator,) = read_whole(tmp_path / "d")
     assert simulator.holds == ("a KubeSchedulerConfiguration",)
     assert "Service" in lacking([simulator])
 
@@ -238,7 +238,7 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
     for name in ("pvs.json", "pvcs/default.json", "pvcs/shop.json"):
         files[f"{top}/cluster-resources/{name}"] = b""
     files[f"{top}/cluster-resources/priorityclasses.json"] = b"null"
-    lacks = lacking(read(forms.folder(tmp_path / "d", files))[1])
+    lacks = lacking(read_whole(forms.folder(tmp_path / "d", files))[1])
     assert lacks["PersistentVolume"] == "what belongs into cluster-resources/pvs.json, which is empty"
     assert lacks["PersistentVolumeClaim"] == (
         "what belongs into cluster-resources/pvcs/default.json and 1 more, which are empty"
@@ -281,8 +281,8 @@ def test_a_list_wins_over_single_objects_in_either_order(form: str, tmp_path: Pa
             files[name] = forms.as_yaml(forms.pod("web-1", "shop", "node-a", older="true"))
     alone = {name: content for name, content in files.items() if not name.endswith("shop/core/pods.yaml")}
     (tmp_path / "x").write_bytes(forms.tar(files))
-    read(tmp_path / "x")
-    read(forms.folder(tmp_path / "d", files))
+    read_whole(tmp_path / "x")
+    read_whole(forms.folder(tmp_path / "d", files))
     snapshot = load([str(forms.folder(tmp_path / "alone", alone))])
     assert len(snapshot.pods) == len(forms.PODS)
     assert summary(snapshot) != EXPECTED
@@ -290,4 +290,4 @@ def test_a_list_wins_over_single_objects_in_either_order(form: str, tmp_path: Pa
 
 def test_a_must_gather_that_is_only_inside_of_one(tmp_path: Path) -> None:
     files = {f"must-gather.local.1/x/namespaces/all/{name}": content for name, content in forms.inspected().items()}
-    read(forms.folder(tmp_path / "d", files))
+    read_whole(forms.folder(tmp_path / "d", files))

@@ -15,7 +15,7 @@ from kschedx.releases.feature_gates import HISTORY
 from kschedx.releases.gates import specs
 from tests.conftest import ROOT, Golden
 
-FOLDER = ROOT / "tests" / "releases" / "golden"
+FOLDER = Path(__file__).parent / "golden"
 
 
 @pytest.mark.parametrize("version", EMULATED)
