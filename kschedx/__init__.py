@@ -67,12 +67,13 @@ def explain(
 ) -> Explanation:
     """Run one pod through the scheduler.
 
-    `pod` is `namespace/name` of a pod in the snapshot, or a manifest; a pod that runs already is scheduled as if it did
-    not. A manifest is defaulted and admitted as the API server would, which runs `admission_plugins` (PodNodeSelector,
-    PodTolerationRestriction, ExtendedResourceToleration) beyond its default ones. `config` is a
-    KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A plugin that it
-    names and kschedx does not have is left out: it makes what would fit `Undecided`, unless `without_unknown_plugins`
-    says that it rejects nothing.
+    `pod` is `namespace/name` of a pod in the snapshot, or a manifest: a pod's, or a workload's (Deployment,
+    StatefulSet, Job, a Rollout, ...), which stands for the next pod of its template. A pod that runs already is
+    scheduled as if it did not. A manifest is defaulted and admitted as the API server would, which runs
+    `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) beyond its default
+    ones. `config` is a KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A
+    plugin that it names and kschedx does not have is left out: it makes what would fit `Undecided`, unless
+    `without_unknown_plugins` says that it rejects nothing.
 
     `extenders="call"` asks the HTTP extenders of the configuration about this pod, which needs a snapshot that was
     loaded whole; a parsed recording (`kschedx why --extenders record`) answers in their place. Without either, one that
@@ -173,20 +174,19 @@ def fit(
 ) -> Fit:
     """How many more pods like this one fit, one after the other, or whether `replicas` more do. Nobody is evicted.
 
-    `pod` is `namespace/name` of a pod in the snapshot, or a manifest. `config`, `kube_version` and `feature_gates` as
-    in `explain`.
+    `pod` is `namespace/name` of a pod in the snapshot, or a manifest of a pod or a workload. `config`,
+    `kube_version` and `feature_gates` as in `explain`.
     """
-    from kschedx.answer.subject import admitted, stored
+    from kschedx.answer.made import given
     from kschedx.api.given import mapping, text, whole_number
     from kschedx.explain.setup import Setup
     from kschedx.simulate.fit import fit as fitted
 
     cluster = _snapshot(snapshot)
     setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
-    is_name = isinstance(pod, str)
-    subject = stored(cluster, text(pod, "pod")) if is_name else admitted(cluster, mapping(pod, "pod"), setup)
+    asked = given(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
     wanted = None if replicas is None else whole_number(replicas, "replicas")
-    return fitted(subject.snapshot, setup, subject.pod, wanted=wanted)
+    return fitted(asked.subject.snapshot, setup, asked.subject.pod, manifest=asked.workload, wanted=wanted)
 
 
 def autoscale(

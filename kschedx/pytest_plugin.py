@@ -109,7 +109,7 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
         import kschedx
 
         parsed = config if config is None or isinstance(config, Mapping) else _configuration(root / config)
-        found = kschedx.explain(snapshot, _pod(pod), config=parsed, **options)
+        found = kschedx.explain(snapshot, pod, config=parsed, **options)
         return Placement(found, folder, updating=updating)
 
     return explain
@@ -131,15 +131,6 @@ def drained() -> Callable[..., Drained]:
         return drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True).drained[0]
 
     return drain
-
-
-def _pod(pod: str | Mapping[str, object]) -> str | Mapping[str, object]:
-    """A workload's pod, and what is one already as it is."""
-    from kschedx.api.workloads import MAKING_PODS, pod_from_workload
-
-    if isinstance(pod, Mapping) and pod.get("kind") in MAKING_PODS:
-        return pod_from_workload(pod)
-    return pod
 
 
 def _configuration(path: Path) -> Mapping[str, object]:

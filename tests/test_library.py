@@ -174,3 +174,82 @@ def test_where_it_is_wrong_is_said() -> None:
     assert line == "feature_gates: DRAAdminAccess: expected True or False, found a str"
     assert isinstance(InputError(""), KschedxError)
     assert str(InputError("a\nb", hint="c\u2028d")) == "a\\nb (c\\u2028d)"
+
+
+# --- workloads
+
+
+TEMPLATE: Any = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+CLAIM: Any = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "fast",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+CLASS: Any = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "fast"},
+    "provisioner": "example.com/disk",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def workload(kind: str, version: str = "apps/v1", **spec: Any) -> Any:
+    selector = {"matchLabels": {"app": "web"}}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": selector, "template": TEMPLATE, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("manifest", "name"),
+    [
+        (workload("Deployment", replicas=3), "web-new"),
+        (workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": CLAIM}]), "web-0"),
+        (workload("DaemonSet"), "web-new"),
+        (workload("Rollout", "argoproj.io/v1alpha1"), "web-new"),
+    ],
+    ids=lambda one: one["kind"] if isinstance(one, dict) else one,
+)
+def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name: str) -> None:
+    snapshot = kschedx.Snapshot.from_objects([NODE, CLASS])
+    found = kschedx.explain(snapshot, manifest)
+    assert (found.cycle.pod.key, found.outcome) == (f"shop/{name}", "Scheduled")
+    assert kschedx.fit(snapshot, manifest, replicas=2).is_enough
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "x"}}, "found a Service, which makes no pods"),
+        ({"kind": "List", "apiVersion": "v1", "items": [POD]}, "found a List (give one of its items)"),
+        (workload("Two", "example.com/v1", other=TEMPLATE), "several pod templates: spec.template, spec.other"),
+        ("deploy.yaml", 'expected namespace/name, found "deploy.yaml" (a manifest is given as a mapping)'),
+        ("kind: Pod\n", "found several lines (a manifest is given as a mapping)"),
+        ("deploy/web", '"deploy/web" (a Deployment is given by its manifest)'),
+        ("pod/web", '"pod/web" (a pod is named namespace/name)'),
+        (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load makes mappings)"),
+    ],
+)
+def test_what_is_no_pod_is_told_for_what_it_is(given: Any, said: str) -> None:
+    assert said in refused(lambda: kschedx.explain(SNAPSHOT, given))
+    assert said in refused(lambda: kschedx.fit(SNAPSHOT, given))
+
+
+def test_lists_of_a_kind_are_their_items() -> None:
+    bare = {key: value for key, value in POD.items() if key not in ("kind", "apiVersion")}
+    items: Any = [
+        {"kind": "NodeList", "apiVersion": "v1", "items": [NODE]},
+        {"kind": "PodList", "apiVersion": "v1", "items": [bare]},
+    ]
+    assert kschedx.explain(kschedx.Snapshot.from_objects(items), "shop/web").outcome == "Scheduled"
+
+
+def test_what_is_given_in_the_wrong_shape_says_the_right_one() -> None:
+    given: Any = ["a.yaml"]
+    assert "each path is an argument of its own" in refused(lambda: kschedx.load(given))
+    assert "kschedx.Snapshot.from_objects takes" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
+    assert "put it into a list" in refused(lambda: kschedx.Snapshot.from_objects(POD))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kschedx.answer.explanation import Explanation
-from kschedx.answer.subject import Subject, admitted, stored
+from kschedx.answer.made import given
+from kschedx.answer.subject import Subject, stored
 from kschedx.api.karpenter import NodePool
 from kschedx.api.types import AUTOSCALER_STATUS, Pod
 from kschedx.errors import InputError
@@ -47,8 +48,9 @@ def explain_pod(
 ) -> Explanation:
     """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
 
-    A manifest is admitted first, as by an API server that runs `admission_plugins` beyond its default ones. `ask` asks
-    the configuration's extenders; without it nobody does.
+    A workload's manifest stands for the next pod of its template. A manifest is admitted first, as by an API server
+    that runs `admission_plugins` beyond its default ones. `ask` asks the configuration's extenders; without it nobody
+    does.
     """
     require_nodes_and_pods(snapshot)
     setup = Setup.for_cluster(
@@ -61,7 +63,7 @@ def explain_pod(
         without_unknown_plugins=without_unknown_plugins,
         ask=ask,
     )
-    subject = stored(snapshot, pod) if isinstance(pod, str | Pod) else admitted(snapshot, pod, setup)
+    subject = stored(snapshot, pod) if isinstance(pod, Pod) else given(snapshot, pod, setup).subject
     return explain(subject, setup)
 
 

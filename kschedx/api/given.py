@@ -5,6 +5,7 @@ Everything that is no such thing is an `InputError` in a line, that says where i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,7 +42,9 @@ def encoded(given: object, what: str) -> bytes:
 def mapping(given: object, what: str) -> dict[str, Any]:
     """A plain dict, all the way down."""
     if not isinstance(given, Mapping):
-        raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what))
+        is_file = isinstance(given, str | bytes | os.PathLike)
+        hint = "parse YAML first: yaml.safe_load makes mappings" if is_file else ""
+        raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what), hint=hint)
     try:
         found: dict[str, Any] = msgspec.json.decode(encoded(given, what))
     except (msgspec.DecodeError, RecursionError):
@@ -52,7 +55,8 @@ def mapping(given: object, what: str) -> dict[str, Any]:
 def mappings(given: object, what: str) -> list[Mapping[str, object]]:
     """The manifests of a list."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what))
+        hint = "put it into a list" if isinstance(given, Mapping) else ""
+        raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
     found = list(given)
     for index, one in enumerate(found):
         if not isinstance(one, Mapping):
@@ -103,9 +107,13 @@ def flags(given: object, what: str) -> dict[str, str | int | float | bool | list
 
 def path(given: object, what: str) -> str:
     """Of a file or a folder, as text."""
-    import os
-
+    if isinstance(given, list | tuple):
+        hint = "each path is an argument of its own"
+        raise InputError(f"expected a path, found {_a(given)}", place=Place(object=what), hint=hint)
     found = text(os.fspath(given) if isinstance(given, os.PathLike) else given, what)
+    if "\n" in found:
+        hint = "kschedx.Snapshot.from_objects takes what yaml.safe_load_all makes of YAML"
+        raise InputError("expected a path, found several lines", place=Place(object=what), hint=hint)
     if not found or "\0" in found:
         raise InputError("is no path of a file" if found else "is empty", place=Place(object=what))
     return found
@@ -127,5 +135,38 @@ def _a(value: object) -> str:
     """What it is, without saying what is in it."""
     if value is None:
         return "None"
-    name = type(value).__name__
+    return _article(type(value).__name__)
+
+
+def _article(name: str) -> str:
     return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
+
+
+def no_name_of_a_pod(given: str) -> InputError | None:
+    """What a text that names no pod seems to mean: a manifest, a file, a workload; None where that is open."""
+    from kschedx.api.workloads import SHORT_NAMES
+
+    place = Place(object="pod")
+    if "\n" in given:
+        hint = "a manifest is given as a mapping"
+        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
+    kind = SHORT_NAMES.get(given.partition("/")[0]) if "/" in given else None
+    if given.endswith((".yaml", ".yml", ".json")):
+        hint = "a manifest is given as a mapping"
+    elif kind is not None:
+        hint = "a pod is named namespace/name" if kind == "Pod" else f"a {kind} is given by its manifest"
+    else:
+        return None
+    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
+
+
+def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputError:
+    """Of a manifest that makes no pods, or several kinds of them, by `templates`."""
+    kind, place = str(manifest.get("kind")), Place(object="pod")
+    if templates:
+        text = f"{_article(kind)} has several pod templates: {', '.join(templates)}"
+        return InputError(text, place=place, hint="give one of them as a Pod")
+    text = f"expected a pod or a workload, found {_article(kind)}"
+    if kind.endswith("List") and "items" in manifest:
+        return InputError(text, place=place, hint="give one of its items")
+    return InputError(f"{text}, which makes no pods", place=place)

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from kschedx.answer.made import key_of, knows_claims, made_in, read_as, title
 from kschedx.answer.subject import Subject, admitted
 from kschedx.api.foreign_workloads import foreign_pods, is_foreign, kind_and_group
 from kschedx.api.kinds import kind_of, refuse_unknown
 from kschedx.api.resource_quota import Counted, New
-from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES, Made, current_replica_set, made_of
+from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES
 from kschedx.apiserver.strict import faults
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, NotAdmittedError, Place
-from kschedx.explain.missing import refuse
 from kschedx.explain.notes import Note
 from kschedx.explain.notes.question import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, OldVersion
 from kschedx.explain.quotas import counted, require_quota_of_maker, with_allowed
@@ -24,7 +24,6 @@ from kschedx.explain.setup import Setup
 from kschedx.releases.release import Release
 from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.snapshot.source import Missing
 from kschedx.sources.dumps import LeftOut
 from kschedx.sources.written import Document, read_written
 
@@ -79,9 +78,9 @@ class Written(Struct, frozen=True, kw_only=True):
         """What is new between the workload and the pod."""
         for one in self.made:
             if one.get("kind") == "ReplicaSet":
-                yield counted(*_key(one))
+                yield counted(*key_of(one))
         if self.workload is not None and self.workload.get("kind") == "CronJob":
-            _, namespace, name = _key(self.workload)
+            _, namespace, name = key_of(self.workload)
             yield counted("Job", namespace, f"{name}-new")
 
 
@@ -109,7 +108,7 @@ class Manifests:
     def placed(self, namespace: str | None, default_namespace: str) -> None:
         """Give every object its namespace. Raises `InputError` for one of another than -n names."""
         for document in self._documents:
-            kind = kind_of(*_read_as(document.value))
+            kind = kind_of(*read_as(document.value))
             if kind is not None and not kind.is_namespaced:
                 continue
             metadata = document.value.setdefault("metadata", {})
@@ -126,7 +125,7 @@ class Manifests:
         """The cluster with everything in the files that scheduling reads, but for the pods. Raises `InputError`."""
         objects = []
         for document in self._documents:
-            if kind_of(*_read_as(document.value)) is None or document.value.get("kind") in ("Pod", "Node"):
+            if kind_of(*read_as(document.value)) is None or document.value.get("kind") in ("Pod", "Node"):
                 continue
             try:
                 with_applied(snapshot, [document.value])
@@ -139,8 +138,8 @@ class Manifests:
         """The cluster after everything is applied that ResourceQuotas and LimitRanges allow."""
         new: list[tuple[Document, New]] = []
         for document in self._documents:
-            kind, namespace, name = key = _key(document.value)
-            if kind_of(*_read_as(document.value)) is None:
+            kind, namespace, name = key = key_of(document.value)
+            if kind_of(*read_as(document.value)) is None:
                 continue
             if kind == "PersistentVolumeClaim" and f"{namespace}/{name}" not in cluster.storage.claims:
                 new.append((document, applied.storage.claims[f"{namespace}/{name}"]))
@@ -150,7 +149,7 @@ class Manifests:
         for (document, _), refusal in zip(new, refusals, strict=True):
             if refusal is not None:
                 error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
-                self._refused[_key(document.value)] = document.fault(error)
+                self._refused[key_of(document.value)] = document.fault(error)
         return allowed
 
     def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
@@ -175,9 +174,9 @@ class Manifests:
 
     def _refusal(self, one: Written) -> InputError | None:
         """Of what makes the pod, or of a claim that it names."""
-        if one.workload is not None and (refused := self._refused.get(_key(one.workload))) is not None:
+        if one.workload is not None and (refused := self._refused.get(key_of(one.workload))) is not None:
             return refused
-        namespace = _key(one.manifest)[1]
+        namespace = key_of(one.manifest)[1]
         claims = (self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(one.manifest))
         return next((refused for refused in claims if refused is not None), None)
 
@@ -188,9 +187,9 @@ class Manifests:
         names = [
             title(document.value)
             for document in self._documents
-            if kind_of(*_read_as(document.value)) is not None
+            if kind_of(*read_as(document.value)) is not None
             and not _makes_pods(document.value)
-            and _key(document.value) not in self._refused
+            and key_of(document.value) not in self._refused
         ]
         if names:
             yield AppliedTogether(objects=tuple(names))
@@ -241,21 +240,14 @@ def _refuse_faults(documents: Sequence[Document]) -> None:
 
 def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
     """The pod of a workload of the cluster. Raises `InputError` where it has no template."""
-    made = _made(snapshot, workload)
-    is_known = workload.get("kind") != "StatefulSet" or _knows_claims(snapshot)
+    made = made_in(snapshot, workload)
+    is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
     return Written(manifest=made.pod, workload=workload, made=made.others if is_known else ())
-
-
-def title(manifest: Mapping[str, object]) -> str:
-    """`Deployment web`."""
-    metadata = manifest.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
 
 
 def _faults(document: Document) -> Iterator[InputError]:
     try:
-        refuse_unknown(*_read_as(document.value))
+        refuse_unknown(*read_as(document.value))
         found = faults(document.value) or [*validate_workload(document.value), *validate_claims(document.value)]
     except InputError as error:
         found = [error]
@@ -263,15 +255,8 @@ def _faults(document: Document) -> Iterator[InputError]:
         yield document.fault(one.at(Place(object=title(document.value))))
 
 
-def _read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
-    """Kind and group, the group that a kind has today."""
-    kind, group = kind_and_group(manifest)
-    row = kind_of(kind, group)
-    return kind, group if row is None else row.group
-
-
 def _makes_pods(manifest: Mapping[str, object]) -> bool:
-    kind = kind_of(*_read_as(manifest))
+    kind = kind_of(*read_as(manifest))
     if kind is not None:
         return bool(kind.template) or kind.name == "Pod"
     return is_foreign(manifest) and bool(foreign_pods(manifest))
@@ -281,7 +266,7 @@ def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterat
     manifest = document.value
     if not _makes_pods(manifest):
         return
-    kind = kind_of(*_read_as(manifest))
+    kind = kind_of(*read_as(manifest))
     named = title(manifest)
     if kind is None:
         for pod in foreign_pods(manifest):
@@ -300,10 +285,10 @@ def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterat
         yield Written(manifest=manifest, document=document)
         return
     try:
-        made = _made(applied, manifest)
+        made = made_in(applied, manifest)
     except InputError as error:
         raise document.fault(error.at(Place(object=named))) from None
-    is_known = kind.name != "StatefulSet" or _key(manifest) not in cluster.workloads or _knows_claims(cluster)
+    is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
     yield Written(
         manifest=made.pod,
         title=named,
@@ -320,36 +305,6 @@ def _version_notes(manifest: Manifest) -> Iterator[OldVersion]:
     since = _NOT_SERVED.get(version)
     if since is not None:
         yield OldVersion(kind=str(manifest.get("kind")), api_version=version, since=since)
-
-
-def _made(snapshot: Snapshot, workload: Manifest) -> Made:
-    """Raises `UndecidableError` where it hangs on ReplicaSets that may not be listed."""
-    kind, group = _read_as(workload)
-    workload = {**workload, "apiVersion": f"{group}/v1"} if group == "apps" else workload
-    replica_set = None
-    if kind == "Deployment":
-        if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
-            refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {title(workload)}")
-        _, namespace, _ = _key(workload)
-        replica_sets: list[Manifest] = [
-            msgspec.json.decode(raw)
-            for (kind, space, _), raw in snapshot.workloads.items()
-            if kind == "ReplicaSet" and space == namespace
-        ]
-        replica_set = current_replica_set(workload, replica_sets)
-    return made_of(workload, replica_set=replica_set)
-
-
-def _key(manifest: Mapping[str, object]) -> tuple[str, str, str]:
-    metadata = manifest.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    return str(manifest.get("kind")), str(named.get("namespace") or "default"), str(named.get("name") or "")
-
-
-def _knows_claims(snapshot: Snapshot) -> bool:
-    """A cluster of which no claim was listed may have any."""
-    source = snapshot.source
-    return source.is_complete("PersistentVolumeClaim") or bool(source.kinds.get("PersistentVolumeClaim"))
 
 
 def _named(manifest: Mapping[str, object]) -> str:

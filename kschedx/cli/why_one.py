@@ -102,7 +102,7 @@ def explained(
 def _daemon_set(subject: Subject, setup: Setup, found: Written, output: Format | None) -> int:
     """The nodes of a DaemonSet."""
     from kschedx.answer.daemon_set import explain_daemon_set
-    from kschedx.cli.manifests import title
+    from kschedx.answer.made import title
 
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)

@@ -71,7 +71,7 @@ def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written)
     from msgspec.structs import replace
 
     from kschedx.answer.daemon_set import explain_daemon_set
-    from kschedx.cli.manifests import title
+    from kschedx.answer.made import title
     from kschedx.cli.why_many import Replica
 
     name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
@@ -144,7 +144,8 @@ def _together(
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
-    from kschedx.cli.manifests import Written, title
+    from kschedx.answer.made import title
+    from kschedx.cli.manifests import Written
     from kschedx.cli.why_many import Item
     from kschedx.explain.many import owner_of
 
@@ -163,8 +164,8 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
 
 def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Item:
     """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
+    from kschedx.answer.made import title
     from kschedx.api.types import Pod
-    from kschedx.cli.manifests import title
     from kschedx.cli.why_many import Item, Replica
     from kschedx.simulate.workloads import has_replicas, wanted_replicas, workload_of
 

@@ -72,11 +72,15 @@ class SnapshotBuilder:
         """Where every other object was read."""
 
     def add_objects(self, objects: Sequence[Mapping[str, object]]) -> None:
-        """Manifests as dicts; a `List` counts as its items."""
+        """Manifests as dicts; a `List` counts as its items, and so does a `PodList`, whose items need no kind."""
         flat: list[object] = []
         for item in objects:
-            items = item.get("items")
-            flat.extend(items if item.get("kind") == "List" and isinstance(items, list) else [item])
+            kind, items = item.get("kind"), item.get("items")
+            if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
+                flat.append(item)
+                continue
+            head = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
+            flat.extend({**head, **one} if isinstance(one, Mapping) else one for one in items)
         self.add(Dicts(encoded(flat, "objects")))
 
     def add_page(self, page: Page) -> None:
