@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.api.resources import RequestPart, request_parts
 from kschedx.explain.blockers import NodeAccount, account
+from kschedx.explain.cause import Cause, cause_of
 from kschedx.explain.grouping import NodeGroup, node_groups
 from kschedx.explain.hardware_hints import HardwareHint, hardware_hint
 from kschedx.explain.holders import Eviction, Holders, eviction, holders
@@ -152,6 +153,10 @@ class Diagnosis:
         findings = (one for group in self.groups for one in group.exemplar.findings)
         found = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
         return tuple({hint.resource: hint for hint in found if hint is not None}.values())
+
+    @cached_property
+    def cause(self) -> Cause | None:
+        return cause_of(self.groups, self.hardware)
 
     @cached_property
     def hints(self) -> tuple[LabelHint, ...]:

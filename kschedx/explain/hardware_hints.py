@@ -33,7 +33,7 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
         return None
     domain = finding.resource.partition("/")[0]
     wanted = (*VENDOR_LABELS.get(domain, (f"{domain}/",)), *(ANY_GPU if "gpu" in finding.resource else ()))
-    keys = sorted(key for key in cluster.label_keys if key.startswith(wanted))
+    keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
     found: dict[str, str] = {}
     for key in keys:
         for node in cluster.nodes:

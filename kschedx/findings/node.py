@@ -18,6 +18,16 @@ CONDITION_OF_TAINT = {
     "node.kubernetes.io/network-unavailable": "NetworkUnavailable",
 }
 """Taints that the node lifecycle controller sets for a condition of the node."""
+FAULTS = frozenset(
+    {
+        *CONDITION_OF_TAINT,
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""Taints that say that a node is unwell, or not set up yet."""
+CONTROL_PLANE = "node-role.kubernetes.io/"
+"""How taints of nodes begin that are kept for the control plane: no other pod is meant to come near."""
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
@@ -61,6 +71,8 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     def distance(self) -> float:
         if self.comes_with_cordon:
             return 0.0
+        if self.key.startswith(CONTROL_PLANE):
+            return 2.0
         return 1.0 if self.nearest_toleration is None else 0.5
 
     def to_dict(self) -> dict[str, object]:

@@ -45,7 +45,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Place) -> Iterator[s
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r)}
     if labels and len(labels) == len(unmatched):
-        yield s.LabelNode(row=place.node_row, node=place.node.name, labels=tuple(labels.items()))
+        is_first = not place.nodes.cluster.label_keys & labels.keys()
+        yield s.LabelNode(row=place.node_row, node=place.node.name, labels=tuple(labels.items()), is_first=is_first)
 
 
 def _invalid(term: int, place: Place) -> tuple[RequirementMatch, ...]:

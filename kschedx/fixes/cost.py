@@ -6,18 +6,27 @@ from enum import IntEnum
 
 
 class Cost(IntEnum):
-    """Cheaper is told first."""
+    """Cheaper is told first: what somebody who knows the cluster would do first."""
 
-    TYPO = 0
+    WAITING = 0
+    """It comes by itself."""
+    TYPO = 1
     """The pod says almost what a node says."""
-    POD = 1
+    REPAIR = 2
+    """What is broken is mended, and nobody gives up anything."""
+    POD = 3
     """A change of the pod that gives up nothing."""
-    LESS = 2
+    LABEL = 4
+    """A label that the pod asks for and that nobody has put on any node."""
+    LESS = 5
     """The pod asks for less, or no longer requires what it prefers."""
-    AROUND = 3
+    AROUND = 6
     """Claims, volumes and classes are made, or made anew."""
-    OTHER_PODS = 4
-    NODE = 5
-    NEW_NODE = 6
-    DATA = 7
+    NODE = 7
+    NEW_NODE = 8
+    STOPGAP = 9
+    """Where no node can come: far less than the pod asks for, by hand what a driver should make."""
+    OTHER_PODS = 10
+    """Pods that run go."""
+    DATA = 11
     """What is stored is given up."""

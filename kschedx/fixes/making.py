@@ -63,7 +63,9 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return _on_node(proposal, row, ground, lambda node: _without_taints(node, taints))
         case s.LabelNode(row=row, labels=labels):
             return _on_node(proposal, row, ground, lambda node: _labelled(node, dict(labels)))
-        case s.EnlargeNode(row=row, amounts=amounts):
+        case s.RepairNode(row=row, faults=faults):
+            return _on_node(proposal, row, ground, lambda node: _without_taints(node, (one.taint for one in faults)))
+        case s.EnlargeNode(row=row, amounts=amounts) | s.OfferResource(row=row, amounts=amounts):
             return _on_node(proposal, row, ground, lambda node: _enlarged(node, amounts))
         case s.AddNode(node=node, slices=slices, csi_node=csi_node, taken=taken):
             after = proposal.having(*slices)

@@ -14,7 +14,7 @@ from kschedx.api.types import Node, Pod
 from kschedx.fixes.changes import Change, Json, Target
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.manifests import add, manifest, node_patch, pod_patch, pointer
-from kschedx.fixes.steps import ResourceAmount, Step
+from kschedx.fixes.steps import RepairNode, ResourceAmount, Step
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -134,12 +134,17 @@ class Proposal(Struct, frozen=True, kw_only=True):
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
-            asked = replace(node, status=before.status)
+            faults = [
+                one for step in self.steps if isinstance(step, RepairNode) and step.row == row for one in step.faults
+            ]
+            mended = {one.taint for one in faults}
+            left = tuple(one for one in before.spec.taints if one in node.spec.taints or one in mended)
+            asked = replace(node, status=before.status, spec=replace(node.spec, taints=left))
             target = _target("Node", "", node.name)
             if patch := tuple(node_patch(before, asked)):
                 yield Change(target=target, patch=patch)
             if more := tuple(node_patch(asked, node)):
-                yield Change(target=target, patch=more, by=KUBELET)
+                yield Change(target=target, patch=more, by=faults[0].by if faults else KUBELET)
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         for one in self.objects:

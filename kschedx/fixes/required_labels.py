@@ -26,7 +26,7 @@ def requirements_of(situation: Situation, *, devices: bool = True) -> Iterator[t
     """Every combination of terms of which one would do: all that it asks of one node's labels. Without `devices` claims
     may get others than those that they have."""
     of_devices = _device_terms(situation) if devices else (None,)
-    asked = product(_own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
+    asked = product(own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
     selector = tuple(
         NodeSelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in situation.pod.spec.node_selector.items()
@@ -35,7 +35,7 @@ def requirements_of(situation: Situation, *, devices: bool = True) -> Iterator[t
         yield (*selector, *(one for term in terms if term for one in _requirements(term)))
 
 
-def _own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
+def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
     """Each required term of the node affinity would do."""
     rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     return _required(rules) or (None,)

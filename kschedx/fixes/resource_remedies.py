@@ -11,6 +11,7 @@ from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
+from kschedx.fixes.hardware_remedies import offering
 from kschedx.fixes.new_node import one_more_node
 from kschedx.fixes.situation import Place
 from kschedx.fixes.victims import deletion, may_go, stay_gone
@@ -27,9 +28,11 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
     yield from _misspelled(short, place)
+    if not crowded:
+        yield from offering(short, place)
     if not crowded and all(f.free * LEAST_SHARE >= f.requested for f in short):
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
-        yield s.RequestAtMost(amounts=amounts)
+        yield s.RequestAtMost(amounts=amounts, is_most=all(f.free * 2 >= f.requested for f in short))
     victims = _victims(short, crowded, place)
     if victims:
         yield deletion(victims, place.snapshot, node=place.node.name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
+from msgspec.structs import replace
+
 from kschedx.api.types import Pod, PodSpec
 from kschedx.errors import UndecidableError
 from kschedx.explain.blockers import account_of
@@ -12,17 +14,18 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
+from kschedx.fixes.hardware_remedies import rows_with_hardware
 from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, NotSearched, Untold, gate_of_controller, hopeless
 from kschedx.fixes.making import Ground, all_made, made
-from kschedx.fixes.model import Certainty, Fix
+from kschedx.fixes.model import Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.situation import Place, Situation, tried
+from kschedx.fixes.telling import best, partial
 from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.framework.unheard import Kind, Stake, Unheard
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.rows import TableRow
 
@@ -39,10 +42,6 @@ MOST_LARGER = 4
 """Nodes on which the last resorts are tried."""
 MOST_DEPTH = 5
 """Steps after which only a new node is looked for."""
-MOST_FIXES = 6
-MOST_OF_A_COST = 2
-"""Fixes of the same cost that are told: a reader wants alternatives, not variations."""
-MOST_PARTIAL = 2
 MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
 MOST_RULES = 2000
@@ -117,7 +116,7 @@ class _Search:
             return
         if start.feasible:
             if start.proposal.steps and self._is_let_in(start):
-                yield _fix(start, self._cycle)
+                yield from best([start], self._cycle)
             return
         situations = [start, *self._alternatives(start)]
         verified = [one for one in situations if one.feasible]
@@ -125,12 +124,12 @@ class _Search:
             deeper = list(self._deeper(situations))
             situations += deeper
             verified = [one for one in deeper if one.feasible]
-        if not verified or _is_too_large(start, verified):
+        if _wants_a_new_node(start, verified):
             verified += self._new_nodes(situations)
         if not verified:
             verified = list(self._last_resorts(situations))
         verified = [one for one in verified if self._is_let_in(one)]
-        yield from _best(verified, self._cycle) if verified else _partial(situations[1:], start, self._cycle)
+        yield from best(verified, self._cycle) if verified else partial(situations[1:], start, self._cycle)
 
     def _is_let_in(self, found: Situation) -> bool:
         """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not tell."""
@@ -291,10 +290,20 @@ def _places(situation: Situation) -> Iterator[tuple[Place, tuple[Finding, ...]]]
         for group in situation.groups[:MOST_PLACES]:
             row = group.exemplar.row
             yield Place(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
+        yield from _with_hardware(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
         place = Place(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
+
+
+def _with_hardware(situation: Situation) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
+    """Nodes that differ from others of their group in what their labels tell of."""
+    nodes = situation.nodes
+    for of_cluster in rows_with_hardware(situation):
+        row = nodes.row_of(of_cluster)
+        if row is not None:
+            yield Place(situation=situation, nodes=nodes, row=row), account_of(nodes, situation.outcome, row).findings
 
 
 def _ways(findings: Sequence[Finding], place: Place) -> tuple[tuple[s.Step, ...], ...]:
@@ -311,11 +320,14 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
             yield done
 
 
-def _is_too_large(start: Situation, verified: Sequence[Situation]) -> bool:
-    """Whether the nearest node has less than the pod asks for even when it is empty, and no new node is told yet."""
+def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
+    """Where nothing better is known, or where the nearest node has too little for the pod even when it is empty."""
+    costs = [one.proposal.cost for one in verified]
+    if Cost.NEW_NODE in costs:
+        return False
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(one, InsufficientResource) and one.never_fits for one in short)
-    return never and not any(one.proposal.cost is Cost.NEW_NODE for one in verified)
+    return never or min(costs, default=Cost.DATA) > Cost.NEW_NODE
 
 
 def _for_added(situation: Situation) -> Iterator[Proposal]:
@@ -332,60 +344,12 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
 
 
 def _preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """What kube-scheduler is about to do by itself, where it is not a matter of chance."""
+    """What kube-scheduler is about to do by itself; on one of the best nodes, where it picks by chance."""
     result = cycle.post_filter
-    if result is None:
+    if result is None or not result.candidates:
         return
+    nodes = result.best if result.nominated_node is None else (result.nominated_node,)
     for candidate in result.candidates:
-        if candidate.node == result.nominated_node:
-            step = deletion(candidate.victims, cycle.snapshot, by_preemption=True)
-            yield made(step, start.proposal, start.ground)
-
-
-# --- what to tell
-
-
-def _best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
-    """A few of each cost, those that open the most nodes first."""
-    ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
-    fewest = min(len(one.proposal.steps) for one in ordered)
-    told: list[Cost] = []
-    for one in ordered:
-        cost = one.proposal.cost
-        if len(one.proposal.steps) > fewest:
-            continue  # nobody does two things where one is enough
-        if len(told) < MOST_FIXES and told.count(cost) < MOST_OF_A_COST:
-            told.append(cost)
-            yield _fix(one, cycle)
-
-
-def _partial(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
-    """Proposals after which a plugin that rejected nodes rejects none."""
-    if not start.status.is_success:
-        return
-    found = (one for one in situations if one.remaining and start.remaining.keys() - one.remaining.keys())
-    for one in islice(found, MOST_PARTIAL):
-        yield _fix(one, cycle)
-
-
-def _fix(situation: Situation, cycle: Cycle) -> Fix:
-    open_ = _deciding(cycle) if situation.feasible else ()
-    deciding = tuple(dict.fromkeys(one.name for one in open_ if one.kind is not Kind.EXTENDER))
-    extender_decides = bool(situation.feasible) and (
-        cycle.is_extended or any(one.kind is Kind.EXTENDER for one in open_)
-    )
-    is_sure = situation.feasible and not deciding and not extender_decides
-    return Fix(
-        steps=situation.proposal.steps,
-        certainty=Certainty.VERIFIED if is_sure else Certainty.PARTIAL,
-        changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
-        feasible_nodes=situation.feasible,
-        remaining={} if situation.feasible else situation.remaining,
-        deciding=deciding,
-        extender_decides=extender_decides,
-    )
-
-
-def _deciding(cycle: Cycle) -> tuple[Unheard, ...]:
-    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried."""
-    return tuple(one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
+        if candidate.node in nodes[:1]:
+            step = deletion(candidate.victims, cycle.snapshot, node=cycle.all_nodes.cluster.names[candidate.node])
+            yield made(replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1), start.proposal, start.ground)

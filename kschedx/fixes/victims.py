@@ -51,10 +51,10 @@ def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
     return True
 
 
-def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "", by_preemption: bool = False) -> s.DeletePods:
+def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.DeletePods:
     pods = snapshot.pods
     victims = tuple(s.Victim(row=row, pod=pods.key(row), priority=int(pods.priorities[row])) for row in rows)
-    return s.DeletePods(victims=victims, node=node, by_preemption=by_preemption)
+    return s.DeletePods(victims=victims, node=node)
 
 
 def delete_named(key: str, place: Place) -> Iterator[s.Step]:

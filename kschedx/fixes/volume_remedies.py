@@ -53,7 +53,8 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Place) -> Iter
     if smaller and storage_class is not None and storage_class.can_provision:
         return  # nobody makes by hand what a driver makes
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
-    yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None)
+    made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+    yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
 def _smaller_claim(

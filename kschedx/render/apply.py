@@ -35,8 +35,10 @@ def _follows(change: Change) -> str:
     if target.kind != "Node":
         named = f"{target.kind} {target.namespace}/{target.name}"
         return f"# {change.by} {'deletes' if change.delete else 'gives up'} {named} by itself"
+    if any(one["path"] == "/spec/taints" for one in change.patch):
+        return f"# {change.by} takes the taints off node {target.name} once it is well"
     amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
-    return f"# {target.name} has to become a machine with {amounts}".replace("~1", "/")
+    return f"# {target.name} has to offer {amounts}".replace("~1", "/")
 
 
 def _command(change: Change) -> str:

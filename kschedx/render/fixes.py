@@ -38,7 +38,7 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
         lines += made
     if explanation.no_fix:
         lines += paragraph(explanation.no_fix, width, first=f"  {'no fix'.ljust(LABEL)}", indent=_INDENT)
-    if any(not fix.commands for fix in fixes):
+    if any(fix.apply and not fix.commands for fix in fixes):
         lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
     return lines
 

@@ -7,6 +7,7 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.explain.bound_by_hand import bound_by_hand
+from kschedx.explain.cause import Cause, OfferedNowhere, UnwellNodes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome
@@ -17,7 +18,9 @@ from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.scores import decision
 from kschedx.render.unheard import could_prefer, could_reject, how_to_complete, not_in_the_dump
 from kschedx.render.units import count, listed
+from kschedx.render.words.node import unwell
 from kschedx.render.words.notes.cycle import by_hand
+from kschedx.render.words.resources import offered_nowhere
 
 SHOWN = 4
 
@@ -148,7 +151,19 @@ def _why_not(diagnosis: Diagnosis) -> str:
     fit = f"0 of {count(diagnosis.total, 'node')} {'fits' if diagnosis.total == 1 else 'fit'}"
     result = cycle.post_filter
     if result is None or not result.candidates:
-        return fit
+        return f"{fit}{_cause(diagnosis.cause)}"
     names = [cycle.all_nodes.cluster.names[row] for row in result.best]
     where = names[0] if len(names) == 1 else f"one of {listed(names, 3)}"
     return f"{fit} as it is; preemption would make room on {where}"
+
+
+def _cause(found: Cause | None) -> str:
+    match found:
+        case None:
+            return ""
+        case UnwellNodes():
+            return f"; {unwell(found)}"
+        case OfferedNowhere():
+            return f"; {offered_nowhere(found)}"
+        case _:
+            assert_never(found)

@@ -22,8 +22,9 @@ def told(*objects: Manifest) -> list[str]:
 
 
 def followers(*objects: Manifest) -> list[Change]:
-    (fix, *_) = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
-    return [change for change in fix.changes if change.by]
+    """What others do of the fixes."""
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    return [change for fix in fixes for change in fix.changes if change.by]
 
 
 def test_a_larger_machine_where_the_volume_is() -> None:

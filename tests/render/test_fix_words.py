@@ -31,6 +31,19 @@ def victims(*names: str) -> tuple[s.Victim, ...]:
     return tuple(s.Victim(row=row, pod=name, priority=row) for row, name in enumerate(names))
 
 
+def repair(*keys: str) -> s.RepairNode:
+    faults = tuple(s.NodeFault(taint=Taint(key=key, effect="NoSchedule"), by="x") for key in keys)
+    return s.RepairNode(row=ROW, node="n", faults=faults)
+
+
+def gpus(before: int, after: int) -> s.NodeAmount:
+    return s.NodeAmount(resource="a.b/gpu", before=before, after=after)
+
+
+def huge(before: int, after: int) -> s.NodeAmount:
+    return s.NodeAmount(resource="hugepages-1Gi", before=before, after=after)
+
+
 @pytest.mark.parametrize(
     ("step", "words"),
     [
@@ -53,7 +66,30 @@ def victims(*names: str) -> tuple[s.Victim, ...]:
         (s.RemoveTaints(row=ROW, node="n", taints=(TEAM,)), "remove taint team=a:NoSchedule from n"),
         (s.LabelNode(row=ROW, node="n", labels=(("a", "1"), ("b", "2"))), "label n a=1, b=2"),
         (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b"),
-        (s.DeletePods(victims=victims("x/a"), by_preemption=True), "delete x/a, as preemption will"),
+        (
+            s.DeletePods(victims=victims("x/a"), node="n", by_preemption=True, or_elsewhere=2),
+            "wait for preemption, which evicts x/a (priority 0) on n, or what it takes on 2 other nodes",
+        ),
+        (repair("node.kubernetes.io/not-ready"), "get n ready"),
+        (repair("node.kubernetes.io/unreachable"), "bring n back"),
+        (repair("node.kubernetes.io/disk-pressure"), "free disk space on n"),
+        (
+            repair("node.kubernetes.io/memory-pressure", "node.kubernetes.io/not-ready"),
+            "free memory on n and get n ready",
+        ),
+        (repair("node.kubernetes.io/pid-pressure"), "free process ids on n"),
+        (repair("node.kubernetes.io/network-unavailable"), "set up the network of n"),
+        (repair("node.cloudprovider.kubernetes.io/shutdown"), "start the machine of n"),
+        (repair("node.cloudprovider.kubernetes.io/uninitialized"), "get x to finish setting up n"),
+        (repair("node.cilium.io/agent-not-ready"), "get the agent of x ready on n: it takes its taint away then"),
+        (
+            s.OfferResource(row=ROW, node="n", resource="a.b/gpu", amounts=(gpus(0, 2),), label="a.b/gpu.present=true"),
+            "get the device plugin for a.b/gpu running on n, which has a.b/gpu.present=true",
+        ),
+        (
+            s.OfferResource(row=ROW, node="n", resource="hugepages-1Gi", amounts=(huge(0, 2 << 30),)),
+            "set 2Gi of the memory of n aside as hugepages-1Gi",
+        ),
         (
             s.DeletePods(victims=victims("x/a", "x/b", "x/c", "x/d", "x/e"), node="n"),
             "delete x/a (priority 0), x/b (priority 1), x/c (priority 2), 2 more on n",

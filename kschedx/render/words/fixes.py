@@ -112,6 +112,10 @@ def step_text(step: s.Step) -> str:
             return f"remove taint {' and '.join(map(str, step.taints))} from {step.node}"
         case s.LabelNode():
             return f"label {step.node} {', '.join(f'{key}={value}' for key, value in step.labels)}"
+        case s.RepairNode():
+            return " and ".join(dict.fromkeys(_repair(one, step.node) for one in step.faults))
+        case s.OfferResource():
+            return _offer(step)
         case s.EnlargeNode():
             return f"give {step.node} {' and '.join(map(_more, step.amounts))}"
         case s.AddNode():
@@ -235,15 +239,46 @@ def _recreate_device_claim(step: s.RecreateDeviceClaim) -> str:
 
 def _delete_pods(step: s.DeletePods) -> str:
     """`delete ml/train-5d7b9 (priority 0) on node-4`, three at most by name."""
-    if step.by_preemption:
-        return f"delete {' and '.join(one.pod for one in step.victims)}, as preemption will"
     if not step.node:
         return f"delete {' and '.join(one.pod for one in step.victims)}"
     named = [f"{one.pod} (priority {one.priority})" for one in step.victims[:SHOWN_VICTIMS]]
     more = len(step.victims) - len(named)
     names = [*named, *([f"{more} more"] if more else [])]
     joined = " and ".join(names) if len(names) == 2 else ", ".join(names)
+    if step.by_preemption:
+        elsewhere = f", or what it takes on {count(step.or_elsewhere, 'other node')}" if step.or_elsewhere else ""
+        return f"wait for preemption, which evicts {joined} on {step.node}{elsewhere}"
     return f"delete {joined} on {step.node}"
+
+
+def _repair(fault: s.NodeFault, node: str) -> str:
+    """`get node-4 ready`, `get Karpenter to finish setting up node-4`."""
+    match fault.taint.key:
+        case "node.kubernetes.io/not-ready":
+            return f"get {node} ready"
+        case "node.kubernetes.io/unreachable":
+            return f"bring {node} back"
+        case "node.kubernetes.io/disk-pressure":
+            return f"free disk space on {node}"
+        case "node.kubernetes.io/memory-pressure":
+            return f"free memory on {node}"
+        case "node.kubernetes.io/pid-pressure":
+            return f"free process ids on {node}"
+        case "node.kubernetes.io/network-unavailable":
+            return f"set up the network of {node}"
+        case "node.cloudprovider.kubernetes.io/shutdown":
+            return f"start the machine of {node}"
+        case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
+            return f"get {fault.by} to finish setting up {node}"
+        case _:
+            return f"get the agent of {fault.by} ready on {node}: it takes its taint away then"
+
+
+def _offer(step: s.OfferResource) -> str:
+    if not step.label:
+        size = format_quantity(step.amounts[0].after, Unit.of(step.resource))
+        return f"set {size} of the memory of {step.node} aside as {step.resource}"
+    return f"get the device plugin for {step.resource} running on {step.node}, which has {step.label}"
 
 
 def _add_node(step: s.AddNode, nodes: int = 1) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from kschedx.explain.cause import UnwellNodes
 from kschedx.explain.label_hints import LabelHint
 from kschedx.findings import (
     MissingNodeFeatures,
@@ -84,13 +85,29 @@ REASONS[UntoleratedTaint.reason] = Reason(
 
 
 _TROUBLE = {
-    "node.kubernetes.io/not-ready": "the node is not ready",
-    "node.kubernetes.io/unreachable": "the node is unreachable",
-    "node.kubernetes.io/memory-pressure": "the node is short of memory",
-    "node.kubernetes.io/disk-pressure": "the node is short of disk",
-    "node.kubernetes.io/pid-pressure": "the node is short of process ids",
-    "node.kubernetes.io/network-unavailable": "the node has no network",
+    "node.kubernetes.io/not-ready": ("is", "not ready"),
+    "node.kubernetes.io/unreachable": ("is", "unreachable"),
+    "node.kubernetes.io/memory-pressure": ("is", "short of memory"),
+    "node.kubernetes.io/disk-pressure": ("is", "short of disk"),
+    "node.kubernetes.io/pid-pressure": ("is", "short of process ids"),
+    "node.kubernetes.io/network-unavailable": ("has", "no network"),
+    "node.cloudprovider.kubernetes.io/uninitialized": ("is", "not set up by the cloud-controller-manager yet"),
+    "node.cloudprovider.kubernetes.io/shutdown": ("is", "shut down"),
 }
+_PLURAL = {"is": "are", "has": "have"}
+
+
+def unwell(found: UnwellNodes) -> str:
+    """`node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
+    verb, trouble = _TROUBLE[found.fault.key]
+    who = f"{found.first} {verb}" if found.nodes == 1 else f"{count(found.nodes, 'node')} {_PLURAL[verb]}"
+    condition = found.fault.condition.splitlines()[:1]
+    return f"{who} {trouble}{f': {last_cause(condition[0])}' if condition else ''}"
+
+
+def last_cause(condition: str) -> str:
+    """Of what a runtime quotes of a plugin that quotes another, the last."""
+    return condition.rpartition("message:")[2].strip().rstrip(".") or condition
 
 
 def _untolerated_taint(finding: UntoleratedTaint) -> Words:
@@ -109,7 +126,7 @@ def _untolerated_taint(finding: UntoleratedTaint) -> Words:
     trouble = _TROUBLE.get(finding.key)
     if trouble is not None:
         said = f": {finding.condition.splitlines()[0]}" if finding.condition else ""
-        return Words(headline=f"{trouble}{said}", facts=(Fact(label="taint", items=(headline,)),))
+        return Words(headline=f"the node {' '.join(trouble)}{said}", facts=(Fact(label="taint", items=(headline,)),))
     return Words(headline=headline, facts=(Fact(label="nearest", items=(nearest,)),))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from kschedx.explain.cause import OfferedNowhere
 from kschedx.explain.diagnosis import NodeDetail
 from kschedx.explain.hardware_hints import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, ResourceFinding, TooManyPods
@@ -73,6 +74,16 @@ REASONS[InsufficientResource.reason] = Reason(
         "add a node; where the request exceeds the whole node, a larger one",
     ),
 )
+
+
+def offered_nowhere(found: OfferedNowhere) -> str:
+    """`no node offers nvidia.com/gpu, and gpu-1 has the hardware (nvidia.com/gpu.present=true)`."""
+    told = f"no node offers {found.resource}"
+    if found.hardware is None:
+        return told
+    (first, label), *others = found.hardware.nodes
+    who = f"{first} and {len(others)} more have" if others else f"{first} has"
+    return f"{told}, though {who} the hardware ({label})"
 
 
 def hardware_text(hint: HardwareHint) -> str:

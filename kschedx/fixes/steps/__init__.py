@@ -1,0 +1,121 @@
+"""What a fix does, as data: a union of steps, each with its cost. `making` does them, `words/fixes.py` says them."""
+
+from __future__ import annotations
+
+from kschedx.fixes.steps.around import (
+    AskForFewerDevices,
+    BindClaim,
+    CreateClaim,
+    CreateDeviceClaim,
+    CreateDeviceClass,
+    CreateVolume,
+    DeletePods,
+    GiveUpVolume,
+    RecreateClaim,
+    RecreateDeviceClaim,
+    ShrinkClaim,
+    Victim,
+    WidenDeviceClaim,
+)
+from kschedx.fixes.steps.nodes import (
+    AddNode,
+    EnlargeNode,
+    LabelNode,
+    NodeAmount,
+    NodeFault,
+    OfferResource,
+    RemoveTaints,
+    RepairNode,
+    Uncordon,
+)
+from kschedx.fixes.steps.pod import (
+    DropNodeName,
+    DropNodeNames,
+    DropRequirements,
+    HonorInSpread,
+    PreferTerm,
+    RaiseMaxSkew,
+    RemoveGates,
+    RequestAtMost,
+    RequestInstead,
+    ResourceAmount,
+    SelectInstead,
+    SpreadAnyway,
+    Tolerate,
+    UseHostPort,
+)
+
+__all__ = [
+    "AddNode",
+    "AskForFewerDevices",
+    "BindClaim",
+    "CreateClaim",
+    "CreateDeviceClaim",
+    "CreateDeviceClass",
+    "CreateVolume",
+    "DeletePods",
+    "DropNodeName",
+    "DropNodeNames",
+    "DropRequirements",
+    "EnlargeNode",
+    "GiveUpVolume",
+    "HonorInSpread",
+    "LabelNode",
+    "NodeAmount",
+    "NodeFault",
+    "OfferResource",
+    "PreferTerm",
+    "RaiseMaxSkew",
+    "RecreateClaim",
+    "RecreateDeviceClaim",
+    "RemoveGates",
+    "RemoveTaints",
+    "RepairNode",
+    "RequestAtMost",
+    "RequestInstead",
+    "ResourceAmount",
+    "SelectInstead",
+    "ShrinkClaim",
+    "SpreadAnyway",
+    "Step",
+    "Tolerate",
+    "Uncordon",
+    "UseHostPort",
+    "Victim",
+    "WidenDeviceClaim",
+]
+
+Step = (
+    RemoveGates
+    | Tolerate
+    | SelectInstead
+    | DropRequirements
+    | DropNodeNames
+    | DropNodeName
+    | UseHostPort
+    | HonorInSpread
+    | RaiseMaxSkew
+    | SpreadAnyway
+    | PreferTerm
+    | RequestAtMost
+    | RequestInstead
+    | CreateClaim
+    | ShrinkClaim
+    | RecreateClaim
+    | GiveUpVolume
+    | BindClaim
+    | CreateVolume
+    | CreateDeviceClaim
+    | AskForFewerDevices
+    | WidenDeviceClaim
+    | RecreateDeviceClaim
+    | CreateDeviceClass
+    | DeletePods
+    | Uncordon
+    | RemoveTaints
+    | LabelNode
+    | RepairNode
+    | OfferResource
+    | EnlargeNode
+    | AddNode
+)

@@ -1,0 +1,141 @@
+"""Steps that change what is around the pod: claims, volumes, devices, other pods."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kschedx.api.devices import ResourceClaim
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.api.types import PodResourceClaimStatus
+from kschedx.fixes.cost import Cost
+
+
+class CreateClaim(Struct, frozen=True, kw_only=True):
+    """A claim that the pod names and that is not there."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    claim: PersistentVolumeClaim
+    template_of: str = ""
+    """The StatefulSet whose template says what the claim asks for."""
+    is_ephemeral: bool = False
+    """As kube-controller-manager makes it for the pod's ephemeral volume."""
+
+
+class ShrinkClaim(Struct, frozen=True, kw_only=True):
+    """A claim goes and comes again, asking for less: an unbound claim's spec cannot be changed."""
+
+    cost: ClassVar[Cost] = Cost.LESS
+    claim: PersistentVolumeClaim
+    size: str
+
+
+class RecreateClaim(Struct, frozen=True, kw_only=True):
+    """A claim goes and comes again, bound to nothing."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    claim: PersistentVolumeClaim
+    storage_class: str = ""
+    """The class that it names now, where that is different."""
+
+
+class GiveUpVolume(Struct, frozen=True, kw_only=True):
+    """A claim that is bound goes and comes again, bound to nothing."""
+
+    cost: ClassVar[Cost] = Cost.DATA
+    claim: PersistentVolumeClaim
+    volume: str
+
+
+class BindClaim(Struct, frozen=True, kw_only=True):
+    """An existing volume that nobody has is bound to the claim."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    claim: PersistentVolumeClaim
+    volume: str
+
+
+class CreateVolume(Struct, frozen=True, kw_only=True):
+    """A volume for a claim; `claim` is set where the two are bound to each other beforehand."""
+
+    volume: PersistentVolume
+    claim_key: str
+    claim: PersistentVolumeClaim | None
+    provisioner: str = ""
+    """Who should have made it."""
+    is_restored: bool = False
+    """The claim names it already."""
+
+    @property
+    def cost(self) -> Cost:
+        by_hand = self.provisioner and self.claim is None
+        return Cost.STOPGAP if by_hand else Cost.AROUND
+
+
+class CreateDeviceClaim(Struct, frozen=True, kw_only=True):
+    """A ResourceClaim that the pod needs and that is not there."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    claim: ResourceClaim
+    template: str = ""
+    status: PodResourceClaimStatus | None = None
+    """What the controller writes to the pod's status."""
+
+
+class AskForFewerDevices(Struct, frozen=True, kw_only=True):
+    """A ResourceClaim goes and comes again with a request for less: its spec cannot be changed."""
+
+    cost: ClassVar[Cost] = Cost.LESS
+    claim: ResourceClaim
+    request: str
+    count: int
+
+
+class WidenDeviceClaim(Struct, frozen=True, kw_only=True):
+    """A ResourceClaim goes and comes again without selectors, without the share that it wants of a device, or without
+    what its devices must have in common."""
+
+    cost: ClassVar[Cost] = Cost.LESS
+    claim: ResourceClaim
+    request: str = ""
+    """Whose selectors go; empty where the constraints go."""
+    capacity: bool = False
+    """It is the request's capacity that goes."""
+
+
+class RecreateDeviceClaim(Struct, frozen=True, kw_only=True):
+    """A ResourceClaim goes and comes again: it is allocated anew."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    claim: ResourceClaim
+    device_class: str = ""
+    """The class that the request names now, where that is different."""
+
+
+class CreateDeviceClass(Struct, frozen=True, kw_only=True):
+    """A DeviceClass that every device is of."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    name: str
+
+
+class Victim(Struct, frozen=True, kw_only=True):
+    row: int
+    pod: str
+    """`namespace/name`."""
+    priority: int
+
+
+class DeletePods(Struct, frozen=True, kw_only=True):
+    victims: tuple[Victim, ...]
+    node: str = ""
+    """The node on which room is made; empty where it does not matter where they run."""
+    by_preemption: bool = False
+    """kube-scheduler is about to do it by itself."""
+    or_elsewhere: int = 0
+    """Further nodes among which preemption picks by chance."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.WAITING if self.by_preemption else Cost.OTHER_PODS

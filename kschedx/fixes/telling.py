@@ -1,0 +1,65 @@
+"""Of what was tried and helped, that which is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from kschedx.fixes.cost import Cost
+from kschedx.fixes.model import Certainty, Fix
+from kschedx.fixes.situation import Situation
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.unheard import Kind, Stake, Unheard
+
+MOST_FIXES = 6
+MOST_OF_A_COST = 2
+"""Fixes of the same cost that are told: a reader wants alternatives, not variations."""
+MOST_PARTIAL = 2
+
+
+def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
+    """A few of each cost, those that open the most nodes first."""
+    ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
+    fewest = min(len(one.proposal.steps) for one in ordered)
+    told: list[Cost] = []
+    for one in ordered:
+        cost = one.proposal.cost
+        if len(one.proposal.steps) > fewest:
+            continue  # nobody does two things where one is enough
+        if cost is Cost.OTHER_PODS and Cost.WAITING in told:
+            continue  # kube-scheduler chooses better whom to evict
+        if len(told) < MOST_FIXES and told.count(cost) < MOST_OF_A_COST:
+            told.append(cost)
+            yield _fix(one, cycle)
+
+
+def partial(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
+    """Proposals after which a plugin that rejected nodes rejects none, those that leave the fewest first."""
+    if not start.status.is_success:
+        return
+    found = [one for one in situations if one.remaining and start.remaining.keys() - one.remaining.keys()]
+    for one in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
+        yield _fix(one, cycle)
+
+
+def _fix(situation: Situation, cycle: Cycle) -> Fix:
+    open_ = _deciding(cycle) if situation.feasible else ()
+    deciding = tuple(dict.fromkeys(one.name for one in open_ if one.kind is not Kind.EXTENDER))
+    extender_decides = bool(situation.feasible) and (
+        cycle.is_extended or any(one.kind is Kind.EXTENDER for one in open_)
+    )
+    is_sure = situation.feasible and not deciding and not extender_decides
+    return Fix(
+        steps=situation.proposal.steps,
+        certainty=Certainty.VERIFIED if is_sure else Certainty.PARTIAL,
+        changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
+        feasible_nodes=situation.feasible,
+        remaining={} if situation.feasible else situation.remaining,
+        deciding=deciding,
+        extender_decides=extender_decides,
+    )
+
+
+def _deciding(cycle: Cycle) -> tuple[Unheard, ...]:
+    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried."""
+    return tuple(one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)

@@ -1,0 +1,127 @@
+"""What somebody who knows clusters would do first: what is told first, and what is never told."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from tests.builders import Manifest, node, pod
+
+SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+FULL = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane:NoSchedule"
+
+
+def told(*objects: Manifest) -> list[str]:
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    assert all(fix.certainty == "verified" for fix in fixes)
+    return [fix.title for fix in fixes]
+
+
+def wanting(**requests: str) -> Manifest:
+    return pod("me", containers=[{"name": "main", "resources": {"requests": requests}}])
+
+
+def running(name: str, on: str, cpu: str, **spec: object) -> Manifest:
+    return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec)
+
+
+@pytest.mark.parametrize(
+    ("taint", "first"),
+    [
+        ("node.kubernetes.io/not-ready:NoSchedule", "get n ready"),
+        ("node.kubernetes.io/unreachable:NoSchedule", "bring n back"),
+        ("node.kubernetes.io/disk-pressure:NoSchedule", "free disk space on n"),
+        (
+            "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+            "get cloud-controller-manager to finish setting up n",
+        ),
+        ("karpenter.sh/unregistered:NoExecute", "get Karpenter to finish setting up n"),
+        (
+            "node.cilium.io/agent-not-ready:NoExecute",
+            "get the agent of node.cilium.io ready on n: it takes its taint away then",
+        ),
+        ("dedicated=web:NoSchedule", "tolerate dedicated=web:NoSchedule"),
+    ],
+)
+def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
+    nodes = [node("cp", taints=[CONTROL_PLANE]), node("n", taints=[taint])]
+    assert told(*nodes, pod("me"))[0] == first
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        CONTROL_PLANE,
+        "CriticalAddonsOnly=true:NoSchedule",
+        "eks.amazonaws.com/compute-type=fargate:NoSchedule",
+        "ToBeDeletedByClusterAutoscaler=1:NoSchedule",
+        "karpenter.sh/disrupted:NoSchedule",
+        "node.kubernetes.io/out-of-service:NoExecute",
+        "kubernetes.io/arch=arm64:NoSchedule",
+        "example.com/gpu=present:NoSchedule",
+    ],
+)
+def test_a_node_that_is_kept_for_others(taint: str) -> None:
+    nodes = [node("n", taints=[taint], allocatable={**SMALL, "example.com/gpu": "1"}), FULL]
+    assert told(*nodes, pod("me")) == ["add a node with room for a pod"]
+
+
+def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
+    gpu = node("n", taints=["example.com/gpu=present:NoSchedule"], allocatable={**SMALL, "example.com/gpu": "1"})
+    limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    first, *_ = told(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
+    assert first == "tolerate example.com/gpu=present:NoSchedule"
+    arm = node("arm", taints=["kubernetes.io/arch=arm64:NoSchedule"], labels={"kubernetes.io/arch": "arm64"})
+    first, *_ = told(arm, pod("me", nodeSelector={"kubernetes.io/arch": "arm64"}))
+    assert first == "tolerate kubernetes.io/arch=arm64:NoSchedule"
+
+
+def test_a_cluster_that_is_a_control_plane_alone() -> None:
+    assert told(node("cp", taints=[CONTROL_PLANE]), pod("me")) == [f"remove taint {CONTROL_PLANE} from cp"]
+
+
+@pytest.mark.parametrize(
+    ("free", "first"),
+    [("1", "request at most 1 cpu"), ("500m", "add a node like n")],
+    ids=["half-of-it", "a-third-of-it"],
+)
+def test_less_is_asked_for_first_where_it_is_not_far_less(free: str, first: str) -> None:
+    held = {"1": "1", "500m": "1500m"}[free]
+    objects = [node("n", allocatable=SMALL), running("other", "n", held), wanting(cpu="1500m")]
+    assert told(*objects)[0] == first
+
+
+def test_another_pod_goes_last() -> None:
+    objects = [node("n", allocatable=SMALL), running("other", "n", "1500m"), wanting(cpu="1500m")]
+    assert [title.split()[0] for title in told(*objects)] == ["add", "request", "delete"]
+
+
+def test_what_preemption_does_by_itself_comes_first() -> None:
+    nodes = [node(name, allocatable=SMALL) for name in "ab"]
+    low = [running(f"low-{name}", name, "2", priority=-1) for name in "ab"]
+    assert told(*nodes, *low, wanting(cpu="1"))[:2] == [
+        "wait for preemption, which evicts default/low-a (priority -1) on a, or what it takes on 1 other node",
+        "add a node like a",
+    ]
+
+
+def test_hardware_whose_driver_does_not_run() -> None:
+    nodes = [node("cpu-1"), node("gpu-1", labels={"nvidia.com/gpu.present": "true"})]
+    wanted = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}
+    titles = told(*nodes, pod("me", containers=[{"name": "main", **wanted}]))
+    assert (
+        titles[0] == "get the device plugin for nvidia.com/gpu running on gpu-1, which has nvidia.com/gpu.present=true"
+    )
+
+
+def test_huge_pages_that_nobody_has_set_aside() -> None:
+    wanted = {"resources": {"requests": {"hugepages-2Mi": "1Gi"}, "limits": {"hugepages-2Mi": "1Gi"}}}
+    titles = told(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))
+    assert titles[0] == "set 1Gi of the memory of n aside as hugepages-2Mi"
+
+
+def test_a_label_that_nobody_has_put_on_any_node() -> None:
+    assert told(node("n"), pod("me", nodeSelector={"disk": "ssd"})) == ["label n disk=ssd", "drop disk=ssd"]
+    others = node("o", labels={"disk": "ssd"}, allocatable={"cpu": "1", "pods": "0"})
+    assert told(node("n"), others, pod("me", nodeSelector={"disk": "ssd"}))[0] == "drop disk=ssd"
