@@ -53,7 +53,7 @@ def test_a_fix_is_tried_for_all_that_wait(more: list[Manifest], waiting: int, ex
 
 def test_what_does_for_most_is_told_where_nothing_does_for_all() -> None:
     pinned = deployment("web", "4", [None, None, None], node_selector={"disk": "ssd"})
-    assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "drop disk=ssd", "pods": 2, "of": 3}]
+    assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 disk=ssd", "pods": 2, "of": 3}]
 
 
 def test_a_simulation_is_not_changed_by_what_is_tried() -> None:
