@@ -22,8 +22,8 @@ def wanting(**requests: str) -> Manifest:
     return pod("me", containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
-def running(name: str, on: str, cpu: str, **spec: object) -> Manifest:
-    return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec)
+def running(name: str, on: str, cpu: str, *, priority: int = 0) -> Manifest:
+    return pod(name, on=on, priority=priority, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}])
 
 
 @pytest.mark.parametrize(

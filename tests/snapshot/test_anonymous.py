@@ -30,7 +30,7 @@ from kschedx.export.anonymous.tokens import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.affinity_remedies import OWN_LABELS
-from kschedx.fixes.node_remedies import SYSTEM_TAINTS
+from kschedx.fixes.node_taints import AGENT_NOT_READY, KEPT, TAKEN_AWAY_BY
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
 from tests.builders import Manifest, at, node, pod
@@ -201,7 +201,9 @@ KNOWN = {
     *NODE_OPERATORS,
     *(text for plugin in IN_TREE_PLUGINS for text in (plugin.name, plugin.driver, plugin.topology_key)),
     *BUILT_IN_CLASSES,
-    *SYSTEM_TAINTS,
+    *KEPT,
+    *TAKEN_AWAY_BY,
+    AGENT_NOT_READY,
     *OWN_LABELS,
     *KNOWN_FEATURES,
     *STANDARD_RESOURCES,
