@@ -61,6 +61,11 @@ class ObjectReference(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     uid: str = ""
 
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
 
 # --- volumes
 

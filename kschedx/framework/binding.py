@@ -5,31 +5,38 @@ Source of the rules: pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kschedx.api.types import Pod
 from kschedx.framework.interface import (
     BindPlugin,
+    Bound,
+    FilterPlugin,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
     PreBindPlugin,
+    PreFilterPlugin,
     ReservePlugin,
 )
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.snapshot.rows import ClusterRow, cluster_rows
-from kschedx.snapshot.snapshot import Snapshot
 
 
-def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Snapshot:
-    """The cluster with the claims that are bound and allocated when the pod is bound to a node that it fits on."""
-    state = CycleState()
-    framework.run_pre_filter(state, pod)
-    framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
-    after = framework.snapshot
-    for plugin in framework.plugins("reserve", ReservePlugin):
-        after = plugin.bound(state, pod, node, after)
-    return after
+def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[Bound]:
+    """What is bound and allocated beside the pod when that is bound to a node that it fits on."""
+    binding = [one for one in framework.plugins("reserve", ReservePlugin) if type(one).bound is not ReservePlugin.bound]
+    if not binding:
+        return
+    state, chosen = CycleState(), framework.nodes.at(cluster_rows([node]))
+    for plugin in binding:
+        if isinstance(plugin, PreFilterPlugin):
+            plugin.pre_filter(state, pod, framework.nodes)
+        if isinstance(plugin, FilterPlugin):
+            plugin.filter(state, pod, chosen)
+        yield plugin.bound(state, pod, node)
 
 
 def run_dry_steps(

@@ -10,12 +10,13 @@ NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 
+from kschedx.api.devices import ResourceClaim
 from kschedx.api.types import Pod
 from kschedx.findings import Explained
 from kschedx.framework.outcome import Candidate, FilterOutcome
@@ -26,6 +27,7 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import StorageChange
 
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Extenders, Preempted
@@ -120,6 +122,15 @@ class Plugin(ABC):
         which are alike but for name and uid are treated alike.
         """
         return Touch.CLUSTER
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        """What the plugin reads of `pod` that pods of a kind need not have in common: what is behind its volumes.
+
+        Pods that differ only in the names of their claims, in their own names and uids, and in the labels that number
+        them are one kind where every plugin of the profile gives the same for them; it then says the same of them, now
+        and after any move. By default such pods are told apart by their names where the plugin reads other pods.
+        """
+        return pod.key if self.touches(pod) is Touch.CLUSTER else None
 
 
 class PreEnqueuePlugin(Plugin):
@@ -224,15 +235,26 @@ class ScorePlugin(Plugin):
         return scores
 
 
+class Bound(Struct, frozen=True, kw_only=True):
+    """What changes in a cluster when a pod is bound to a node, besides the pod."""
+
+    storage: StorageChange = StorageChange()
+    devices: Mapping[str, ResourceClaim] = {}
+    """`namespace/name` to the claims that are others now."""
+
+
+NOTHING_BOUND = Bound()
+
+
 class ReservePlugin(Plugin):
     @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Say what would be reserved on the chosen node, as findings."""
 
-    def bound(self, state: CycleState, pod: Pod, node: ClusterRow, snapshot: Snapshot) -> Snapshot:
-        """The cluster after the pod was bound: with the claims that this plugin binds or allocates for it. For a
-        simulation, in which PreBind and the controllers that wait for it have happened."""
-        return snapshot
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> Bound:
+        """What this plugin binds or allocates for the pod. For a simulation, in which PreBind and the controllers that
+        wait for it have happened."""
+        return NOTHING_BOUND
 
     def unreserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> None:
         """Undo `reserve`, in reverse order of the plugins, after any of them failed."""

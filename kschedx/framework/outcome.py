@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.framework.status import SUCCESS, Status, Verdicts
 from kschedx.snapshot.columns import BoolArray, IntArray
@@ -52,6 +53,14 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
             codes[news] = answer.codes[news]
             first[news] = number
         return cls(plugins=tuple(verdicts), verdicts=tuple(verdicts.values()), codes=codes, plugin=first)
+
+    def overruled(self, with_nominated: Mapping[TableRow, Status]) -> Self:
+        """With the verdicts of the first pass in some rows."""
+        codes, plugin = self.codes.copy(), self.plugin.copy()
+        for row, status in with_nominated.items():
+            codes[row] = status.code
+            plugin[row] = self.plugins.index(status.plugin)
+        return replace(self, codes=codes, plugin=plugin, with_nominated=with_nominated)
 
     @property
     def passed(self) -> BoolArray:

@@ -191,16 +191,14 @@ class Framework:
         if not len(change):
             return outcome
         rows = rows_where(np.isin(nodes.rows, change.nodes))
+        refused = self.refused_beside(change, state, pod, nodes.take(rows))
+        return outcome.overruled({TableRow(int(rows[index])): status for index, status in refused.items()})
+
+    def refused_beside(self, change: PodRows, state: CycleState, pod: Pod, nodes: NodeTable) -> dict[TableRow, Status]:
+        """Which of `nodes` do not pass with these nominated pods on them, and why."""
         clone = state.clone()
-        first_pass = self.run_filters(clone, pod, self.add_pods(clone, pod, nodes.take(rows), change))
-        with_nominated: dict[TableRow, Status] = {}
-        codes, plugin = outcome.codes.copy(), outcome.plugin.copy()
-        for index in each_row(rows_where(~first_pass.passed)):
-            row = TableRow(int(rows[index]))
-            with_nominated[row] = status = first_pass.status(index)
-            codes[row] = status.code
-            plugin[row] = outcome.plugins.index(status.plugin)
-        return replace(outcome, codes=codes, plugin=plugin, with_nominated=with_nominated)
+        first_pass = self.run_filters(clone, pod, self.add_pods(clone, pod, nodes, change))
+        return {row: first_pass.status(row) for row in each_row(rows_where(~first_pass.passed))}
 
     def nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
         """The nominated pods that count against `pod`, on the nodes of this table."""

@@ -51,6 +51,9 @@ class CycleState:
     def __contains__(self, key: StateKey[T]) -> bool:
         return key in self._values
 
+    def discard(self, key: StateKey[T]) -> None:
+        self._values.pop(cast("StateKey[object]", key), None)
+
     def clone(self) -> CycleState:
         other = CycleState()
         other._values = dict(self._values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,11 +44,26 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = "VolumeRestrictions"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
+        if self.tells_apart(pod) != frozenset():
+            return Touch.CLUSTER
+        return Touch.NODE if any(_disk(volume) is not None for volume in pod.spec.volumes) else Touch.NOTHING
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        """A claim of a single pod that no other pod has is as good as any other."""
+        single = self._single(pod)
+        if isinstance(single, Status):
+            return pod.key
+        pods = self.handle.snapshot.pods
+        shared = any(pods.key(row) != pod.key for name in single for row in pods.rows_by_claim_name.get(name, ()))
+        return single if shared else frozenset()
+
+    def _single(self, pod: Pod) -> frozenset[str] | Status:
+        """Names of the pod's claims with ReadWriteOncePod, or the status of a claim that does not exist."""
+        is_known = self.handle.release.enabled("ReadWriteOncePod")
+        return _read_write_once_pod(self, pod) if is_known else frozenset()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        release = self.handle.release
-        single = _read_write_once_pod(self, pod) if release.enabled("ReadWriteOncePod") else frozenset()
+        single = self._single(pod)
         if isinstance(single, Status):
             return PreFilterResult(status=single)
         disks = [volume for volume in pod.spec.volumes if _disk(volume) is not None]
@@ -54,7 +71,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         specs = nodes.pods.specs
         state[STATE] = _State(
             claims=single,
-            references=specs.map(lambda spec: _references(spec, single)) if single else _zeros(len(nodes.pods)),
+            references=_all_references(nodes, single),
             in_use=len(holders),
             change=_zeros(len(nodes.cluster.nodes)),
             same_disk=specs.where(lambda spec: any(_conflict(disk, spec) for disk in disks))
@@ -128,14 +145,23 @@ def _holders(pod: Pod, nodes: NodeTable, claims: frozenset[str]) -> dict[str, in
     if not claims:
         return {}
     pods = nodes.pods
-    users = pods.specs.where(lambda spec: _references(spec, claims) > 0)
-    users &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace) & (pods.node >= 0)
     holders: dict[str, int] = {}
-    for row in np.flatnonzero(users):
-        for volume in pods.specs[int(row)].volumes:
+    for row in sorted({row for name in claims for row in pods.claiming(f"{pod.metadata.namespace}/{name}")}):
+        if pods.node[row] < 0:
+            continue
+        for volume in pods.specs[row].volumes:
             if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name in claims:
-                holders.setdefault(volume.persistent_volume_claim.claim_name, int(row))
+                holders.setdefault(volume.persistent_volume_claim.claim_name, row)
     return holders
+
+
+def _all_references(nodes: NodeTable, claims: frozenset[str]) -> IntArray:
+    """(pod,)"""
+    pods = nodes.pods
+    references = _zeros(len(pods))
+    for row in {row for name in claims for row in pods.rows_by_claim_name.get(name, ())}:
+        references[row] = _references(pods.specs[row], claims)
+    return references
 
 
 def _count(state: CycleState, moved: PodRows, sign: int) -> None:

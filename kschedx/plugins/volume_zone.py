@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -51,7 +51,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
+        return Touch.NOTHING
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        found = self._topologies(pod)
+        return pod.key if isinstance(found, Status) else tuple((one.key, one.zones) for one in found)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)

@@ -10,6 +10,7 @@ from kschedx.api.types import ObjectMeta, OwnerReference, Pod
 from kschedx.explain.claim_templates import with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import StorageChange
 
 
 def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
@@ -43,4 +44,4 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
     names = [ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral]
     its = [claim for name in names if (claim := claims.get(f"{pod.metadata.namespace}/{name}")) is not None]
     if waits and its:
-        run.cluster.settle(run.snapshot.with_claims({claim.key: _unbound(claim, pod, claim.name) for claim in its}))
+        run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))

@@ -62,6 +62,10 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it."""
         return _class_of_resource(self.classes.values())
 
+    def with_claims(self, changed: Mapping[str, ResourceClaim]) -> Devices:
+        """The devices with some claims replaced or added, by `namespace/name`."""
+        return replace(self, claims={**self.claims, **changed})
+
     def after_deletion(self, pods: Collection[str]) -> Devices:
         """The devices after pods, `namespace/name`, have been deleted and kube-controller-manager has followed: claims
         that were made for them are gone, and those that nobody else uses are allocated no more."""

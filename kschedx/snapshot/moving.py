@@ -8,165 +8,20 @@ changes, whatever the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntEnum
 
-import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.timestamps import LATEST
 from kschedx.api.types import Node
-from kschedx.snapshot.columns import Column, IntArray, rows_by_group
+from kschedx.snapshot.columns import Column
+from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.moving_pods import NOBODY, Kind, MovingPods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable, Tally
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
-
-
-class Kind(IntEnum):
-    """What a move does to a pod; the number is what it adds to its node."""
-
-    PLACE = 1
-    REMOVE = -1
-
-
-NOBODY = -1
-"""In place of a pod, where it is the node itself that has changed."""
-
-
-class Steps(Struct):
-    """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
-    grows."""
-
-    pods: list[int] = field(default_factory=list)
-    nodes: list[ClusterRow] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.pods)
-
-    def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
-        """(move,) pods, nodes and signs of what happened after the first `seen` of them."""
-        return (
-            np.array(self.pods[seen:], dtype=np.int64),
-            np.array(self.nodes[seen:], dtype=np.int64),
-            np.array(self.signs[seen:], dtype=np.int64),
-        )
-
-
-class _OnNodes(Struct):
-    """The pods on each node: those of the beginning by group, and the lists of nodes that a move has touched."""
-
-    order: IntArray
-    start: IntArray
-    touched: dict[ClusterRow, IntArray] = field(default_factory=dict)
-
-    def on(self, node: ClusterRow) -> IntArray:
-        rows = self.touched.get(node)
-        return self.order[self.start[node] : self.start[node + 1]] if rows is None else rows
-
-    def add(self, pod: int, node: ClusterRow) -> None:
-        rows = self.on(node)
-        place = int(np.searchsorted(rows, pod))
-        self.touched[node] = np.concatenate((rows[:place], [pod], rows[place:]))  # np.insert takes ten times as long
-
-    def remove(self, pod: int, node: ClusterRow) -> None:
-        rows = self.on(node)
-        self.touched[node] = rows[rows != pod]
-
-
-class _Tallied(Struct):
-    """A tally's sums, as they were after the first `seen` steps."""
-
-    sums: IntArray
-    seen: int
-
-
-class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
-    """The pods of a cluster that moves. `node`, `node_names.codes` and `nominated_node_names` change in place."""
-
-    on_nodes: _OnNodes
-    steps: Steps
-    nominations: dict[int, str]
-    """Rows of pods without a node to the node that they are nominated for."""
-    tallied: dict[Tally, _Tallied] = field(default_factory=dict)
-
-    @classmethod
-    def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
-        """The same pods with columns of their own; `node_names` has every node among its values."""
-        order, start = rows_by_group(pods.node, pods.node_count)
-        shared = {name: getattr(pods, name) for name in PodTable.__struct_fields__}
-        nominated = list(pods.nominated_node_names)
-        own = {
-            "node": pods.node.copy(),
-            "node_names": node_names,
-            "nominated_node_names": nominated,
-            "grouped": None,
-            "start_times": list(pods.start_times),
-            "derived": dict(pods.derived),
-        }
-        return cls(
-            **(shared | own),
-            on_nodes=_OnNodes(order=order, start=start),
-            steps=Steps(),
-            nominations={row: nominated[row] for row in pods.nominated},
-        )
-
-    def own_starts(self) -> None:
-        """`started` becomes an array of this table's own."""
-        shared = self.started
-        self.derived.update({key: value.copy() for key, value in self.derived.items() if value is shared})
-
-    def on_node(self, node: ClusterRow) -> IntArray:
-        return self.on_nodes.on(node)
-
-    @property
-    def nominated(self) -> tuple[int, ...]:
-        return tuple(sorted(self.nominations))
-
-    @property
-    def pending(self) -> tuple[int, ...]:
-        unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-        return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
-
-    @property
-    def gone(self) -> list[int]:
-        """Rows of pods that have left their node and wait for no other."""
-        left = {row for row, sign in zip(self.steps.pods, self.steps.signs, strict=True) if sign == Kind.REMOVE}
-        return sorted(row for row in left if self.node[row] < 0 and self.node_names[row])
-
-    def tally(self, tally: Tally) -> IntArray:
-        """As of a table that stands still, for the price of what has moved since it was asked for last."""
-        known = self.tallied.get(tally)
-        if known is None:
-            rows = np.flatnonzero(self.node >= 0)
-            sums = np.bincount(self.node[rows], weights=tally.weights(self, rows), minlength=self.node_count)
-            known = self.tallied[tally] = _Tallied(sums=sums.astype(np.int64), seen=len(self.steps))
-        elif known.seen < len(self.steps):
-            pods, nodes, signs = self.steps.since(known.seen)
-            if (signs == 0).any():
-                pods, nodes, signs = pods[signs != 0], nodes[signs != 0], signs[signs != 0]
-            weights = tally.weights(self, pods) * signs
-            weights[nodes >= self.node_count] = 0  # what ran on nodes that are no more has left them again
-            if weights.any():
-                known.sums = known.sums.copy()  # who holds the old sums keeps them
-                moved = np.flatnonzero(weights)
-                np.add.at(known.sums, nodes[moved], weights[moved])
-            known.seen = len(self.steps)
-        return known.sums
-
-    def with_nodes(self, count: int) -> MovingPods:
-        """The same columns over more nodes, on which nothing runs yet."""
-        more = count - self.node_count
-        on = self.on_nodes
-        start = np.concatenate([on.start, np.full(more, on.start[-1])])
-        # every tally is brought up to date first: the old nodes and the new ones share what happens from now on
-        tallied = {
-            tally: _Tallied(np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]), len(self.steps))
-            for tally in self.tallied
-        }
-        on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
-        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied)
+from kschedx.snapshot.storage import MovingStorage, StorageChange
 
 
 class Move(Struct, frozen=True):
@@ -198,6 +53,12 @@ class _Replaced(Struct, frozen=True):
     node: Node
 
 
+class _Stored(Struct, frozen=True):
+    """Claims and volumes as they were before they changed."""
+
+    before: StorageChange
+
+
 class _Nominated(Struct, frozen=True):
     """What a pod was nominated for before."""
 
@@ -218,8 +79,11 @@ class MovingCluster:
             self._learn_name(name)
         self.pods = MovingPods.moving(snapshot.pods, Column(names.codes.copy(), values))
         self.pods.own_starts()
-        self.snapshot: Snapshot = replace(snapshot, pods=self.pods, cluster=snapshot.cluster.moving(), _tables={})
-        self._undo: list[Move | _Nodes | _Replaced | _Nominated] = []
+        storage = MovingStorage.moving(snapshot.storage)
+        self.snapshot: Snapshot = replace(
+            snapshot, pods=self.pods, cluster=snapshot.cluster.moving(), storage=storage, _tables={}
+        )
+        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored] = []
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -266,18 +130,28 @@ class MovingCluster:
         if cluster.put(row, node):
             for table in self._tables():
                 table.forget()
-            self.pods.steps.pods.append(NOBODY)
-            self.pods.steps.nodes.append(row)
-            self.pods.steps.signs.append(0)
+            self._note(NOBODY, row, 0)
         else:
             self._swap(cluster.with_nodes({row: node}).moving(), self.pods)
 
-    def settle(self, changed: Snapshot) -> None:
-        """`snapshot` with other claims, volumes and devices, and the same nodes and pods. It is another object then."""
-        if changed is self.snapshot:
-            return
+    def set_storage(self, change: StorageChange) -> None:
+        """Claims of volumes, and volumes, come, change or go."""
+        if change:
+            self._undo.append(_Stored(self._put_storage(change)))
+
+    def _put_storage(self, change: StorageChange) -> StorageChange:
+        storage, pods = self.snapshot.storage, self.pods
+        assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
+        for key in change.claims:
+            # what a pod has attached to its node may be another volume now
+            for node in {int(pods.node[row]) for row in pods.claiming(key)} - {-1}:
+                self._note(NOBODY, ClusterRow(node), 0)
+        return storage.put(change)
+
+    def set_devices(self, devices: Devices) -> None:
+        """Device claims are others. `snapshot` is another object then."""
         self._undo.append(_Nodes(self.snapshot, self.pods))
-        self.snapshot = replace(changed, cluster=self.snapshot.cluster, pods=self.pods, _tables=self.snapshot._tables)
+        self.snapshot = replace(self.snapshot, devices=devices)
 
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         self._undo.append(_Nodes(self.snapshot, self.pods))
@@ -307,6 +181,9 @@ class MovingCluster:
             if isinstance(move, _Replaced):
                 self._put(move.row, move.node)
                 continue
+            if isinstance(move, _Stored):
+                self._put_storage(move.before)
+                continue
             if isinstance(move, _Nominated):
                 self._set_nominated(move.pod, move.node)
                 continue
@@ -332,10 +209,12 @@ class MovingCluster:
             return
         assert isinstance(names, list)
         names[pod] = name
+        index = self.snapshot.cluster.index
+        for node in (self.pods.nominations.pop(pod, ""), name):
+            if node in index:
+                self._note(pod, index[node], 0)
         if name:
             self.pods.nominations[pod] = name
-        else:
-            self.pods.nominations.pop(pod, None)
 
     def _moved(self, pod: int, node: ClusterRow, kind: Kind) -> None:
         pods = self.pods
@@ -345,13 +224,17 @@ class MovingCluster:
         else:
             pods.node[pod] = -1
             pods.on_nodes.remove(pod, node)
-        pods.steps.pods.append(pod)
-        pods.steps.nodes.append(node)
-        pods.steps.signs.append(int(kind))
+        self._note(pod, node, int(kind))
         for table in self._tables():
             table.requested[node] += kind * table.requests.matrix[pod]
             table.nonzero_requested[node] += kind * table.requests.nonzero[pod]
             table.pod_count[node] += kind
+
+    def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
+        steps = self.pods.steps
+        steps.pods.append(pod)
+        steps.nodes.append(node)
+        steps.signs.append(sign)
 
     def _tables(self) -> Iterator[NodeTable]:
         return iter(self.snapshot._tables.values())
@@ -370,4 +253,7 @@ class MovingCluster:
             "derived": {},
         }
         cluster = self.snapshot.cluster.moving()
-        return replace(self.snapshot, cluster=cluster, pods=PodTable(**(kept | own)), _tables={})
+        storage = self.snapshot.storage
+        assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
+        pods = PodTable(**(kept | own))
+        return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage.frozen(), _tables={})

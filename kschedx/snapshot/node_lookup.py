@@ -34,6 +34,14 @@ class NodeLookup:
         self._masks: dict[Requirement, BoolArray] = {}
         self._selectors: dict[NodeSelector, IntArray] = {}
 
+    @classmethod
+    def of(cls, nodes: NodeTable) -> NodeLookup:
+        """That of a table, made once as long as no node is replaced in place."""
+        found = nodes.__dict__.get(cls.__name__)
+        if not isinstance(found, cls):
+            found = nodes.__dict__[cls.__name__] = cls(nodes)
+        return found
+
     def selector(self, selector: NodeSelector | None) -> IntArray:
         """Ascending rows that match any term by their labels; None matches all. Fields are not looked at, as for a node
         without a name (CheckNodeAffinity in component-helpers/storage/volume/helpers.go)."""

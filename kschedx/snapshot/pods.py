@@ -11,6 +11,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.api.pod_claims import claim_name
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.resources import PodRequest, RequestOptions, pod_request
 from kschedx.api.timestamps import LATEST, nanoseconds
 from kschedx.api.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus
@@ -202,6 +204,22 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return rows[self.node[rows] >= 0]
 
     @_wherever_they_run
+    def rows_by_claim_name(self) -> Mapping[str, Sequence[int]]:
+        """The name of a PersistentVolumeClaim, in whatever namespace, to the pods with a volume behind which it is."""
+        found: dict[str, list[int]] = {}
+        concerned = self.specs.where(lambda spec: any(map(_has_claim, spec.volumes)))
+        for row in np.flatnonzero(concerned).tolist():
+            for name in {claim_name(self.names[row], volume) for volume in self.specs[row].volumes}:
+                if name is not None:
+                    found.setdefault(name, []).append(row)
+        return found
+
+    def claiming(self, key: str) -> list[int]:
+        """Rows of the pods that have a volume behind which a PersistentVolumeClaim is, given by `namespace/name`."""
+        namespace, _, name = key.partition("/")
+        return [row for row in self.rows_by_claim_name.get(name, ()) if self.namespaces[row] == namespace]
+
+    @_wherever_they_run
     def finished_unstored(self) -> BoolArray:
         """(pod,) whether it has finished and has no creation timestamp, as a pod that no API server has stored."""
         finished = self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
@@ -336,6 +354,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
                 counted[key] = pod_request(spec, self.statuses.values[status], options)
             values.append(counted[key])
         return Column(codes.astype(np.int64), values)
+
+
+def _has_claim(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None
 
 
 def _kept(status: PodStatus) -> PodStatus:

@@ -35,6 +35,8 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
     csi_drivers: Mapping[str, CSIDriver] = field(default_factory=dict)
     capacities: Sequence[CSIStorageCapacity] = ()
     attachments: Sequence[VolumeAttachment] = ()
+    changed: Sequence[str] = ()
+    """Keys of the claims that changed while the cluster moved, in order: what others have to catch up with."""
 
     @classmethod
     def of(cls, objects: Mapping[str, Sequence[Any]]) -> Storage:
@@ -69,8 +71,116 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
         return _grouped((volume.storage_class, volume) for volume in self.volumes.values())
 
     @cached_property
+    def candidates(self) -> VolumeCandidates:
+        return VolumeCandidates(self.volumes)
+
+    @cached_property
     def capacities_of_class(self) -> Mapping[str, tuple[CSIStorageCapacity, ...]]:
         return _grouped((capacity.storage_class_name, capacity) for capacity in self.capacities)
+
+
+class VolumeCandidates:
+    """The volumes that an unbound claim could get: all others are another claim's."""
+
+    def __init__(self, volumes: Mapping[str, PersistentVolume]) -> None:
+        self._place: dict[str, int] = {}
+        self._free: dict[str, dict[str, PersistentVolume]] = {}
+        self._prebound: dict[str, dict[str, PersistentVolume]] = {}
+        self._versions: dict[str, int] = {}
+        for volume in volumes.values():
+            self._place[volume.name] = len(self._place)
+            self._group(volume)[volume.name] = volume
+
+    def _group(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
+        if volume.spec.claim_ref is None:
+            return self._free.setdefault(volume.storage_class, {})
+        return self._prebound.setdefault(volume.spec.claim_ref.key, {})
+
+    def of(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
+        """Those of the claim's class that name no claim, and those that name this one, in load order each."""
+        named = self.prebound(claim)
+        return (*named, *self._free.get(claim.storage_class, {}).values())
+
+    def prebound(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
+        """The volumes of the claim's class that name it."""
+        found = self._prebound.get(claim.key)
+        if not found:
+            return ()
+        return tuple(volume for volume in found.values() if volume.storage_class == claim.storage_class)
+
+    def version(self, storage_class: str) -> int:
+        """Another number whenever the volumes of a class that name no claim are others; 0 as long as there is none."""
+        return self._versions.get(storage_class, 1) if self._free.get(storage_class) else 0
+
+    def put(self, before: PersistentVolume | None, after: PersistentVolume | None) -> None:
+        """A volume has come, changed, or gone."""
+        for volume in (before, after):
+            if volume is not None and volume.spec.claim_ref is None:
+                self._versions[volume.storage_class] = self._versions.get(volume.storage_class, 1) + 1
+        if before is not None:
+            self._group(before).pop(before.name, None)
+        if after is not None:
+            self._place.setdefault(after.name, len(self._place))
+            group = self._group(after)
+            group[after.name] = after
+            if len(group) > 1:
+                ordered = sorted(group.values(), key=lambda volume: self._place[volume.name])
+                group.clear()
+                group.update({volume.name: volume for volume in ordered})
+
+
+class MovingStorage(Storage, frozen=True, kw_only=True, dict=True):
+    """The storage of a cluster that moves: claims and volumes change in place."""
+
+    claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: dict[str, PersistentVolume] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+
+    @classmethod
+    def moving(cls, storage: Storage) -> MovingStorage:
+        """The same storage with claims and volumes of its own."""
+        shared = {name: getattr(storage, name) for name in Storage.__struct_fields__}
+        own = {"claims": dict(storage.claims), "volumes": dict(storage.volumes), "changed": []}
+        return cls(**(shared | own))
+
+    def frozen(self) -> Storage:
+        """The storage as it is now."""
+        shared = {name: getattr(self, name) for name in Storage.__struct_fields__}
+        own = {"claims": dict(self.claims), "volumes": dict(self.volumes), "changed": ()}
+        return Storage(**(shared | own))
+
+    def put(self, change: StorageChange) -> StorageChange:
+        """Change claims and volumes. Returns what undoes it."""
+        before = StorageChange(
+            claims={key: self.claims.get(key) for key in change.claims},
+            volumes={name: self.volumes.get(name) for name in change.volumes},
+        )
+        candidates = self.candidates
+        for name, volume in change.volumes.items():
+            candidates.put(before.volumes[name], volume)
+            if volume is None:
+                self.volumes.pop(name, None)
+            else:
+                self.volumes[name] = volume
+        for key, claim in change.claims.items():
+            if claim is None:
+                self.claims.pop(key, None)
+            else:
+                self.claims[key] = claim
+        self.changed.extend(change.claims)
+        if change.volumes:
+            self.__dict__.pop("volumes_of_class", None)
+        return before
+
+
+class StorageChange(Struct, frozen=True, kw_only=True):
+    """Claims by `namespace/name` and volumes by name that are other ones now; None where one is no more."""
+
+    claims: Mapping[str, PersistentVolumeClaim | None] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.claims or self.volumes)
 
 
 def _by_name(objects: Iterable[Any]) -> dict[str, Any]:

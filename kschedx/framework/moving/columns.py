@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from kschedx.framework.interface import (
@@ -25,6 +27,13 @@ class FilterColumn:
         self.reason = np.zeros(0, dtype=np.int32)
         self.reasons: list[tuple[str, ...]] = []
         self._number: dict[tuple[str, ...], int] = {}
+
+    def copy(self) -> FilterColumn:
+        """The same, to be changed by itself."""
+        other = copy(self)
+        other.codes, other.reason = self.codes.copy(), self.reason.copy()
+        other.reasons, other._number = list(self.reasons), dict(self._number)
+        return other
 
     def put(self, verdicts: Verdicts) -> None:
         """The verdicts of all nodes."""
@@ -72,3 +81,9 @@ class ScoreColumn:
         self.raw: IntArray = np.zeros(0, dtype=np.int64)
         self.weighted: IntArray | None = None
         """(feasible node,); None where it has to be worked out."""
+
+    def copy(self) -> ScoreColumn:
+        """The same, to be changed by itself; `weighted` is never changed in place."""
+        other = copy(self)
+        other.raw = self.raw.copy()
+        return other

@@ -1,10 +1,9 @@
-"""What becomes of one pod in a cluster that moves, and which pods are alike."""
+"""What becomes of one pod in a cluster that moves."""
 
 from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kschedx.api.types import PodSpec
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import (
     PostFilterResult,
@@ -37,8 +36,3 @@ class Decision(Struct, frozen=True, kw_only=True):
     def choice(self) -> ClusterRows:
         """The nodes among which kube-scheduler picks."""
         return self.best if self.nominated is None else cluster_rows([self.nominated])
-
-
-def is_a_kind(spec: PodSpec) -> bool:
-    """Whether pods of this spec can share columns: nothing about them depends on their name."""
-    return not (spec.mounts_storage or spec.resource_claims or spec.scheduling_group)

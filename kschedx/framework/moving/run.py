@@ -8,21 +8,17 @@ kind was looked at; a change of the nodes costs a first look again.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from kschedx.api.types import Pod
 from kschedx.framework.binding import after_binding
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import PermitPlugin
-from kschedx.framework.moving.decision import Decision, is_a_kind
+from kschedx.framework.moving.decision import Decision
 from kschedx.framework.moving.kind import Kind
+from kschedx.framework.moving.kinds import Key, Kinds
+from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
-from kschedx.snapshot.columns import Column, IntArray, distinct
 from kschedx.snapshot.moving import MovingCluster
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -44,7 +40,10 @@ class Run:
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
         self._follows = scheduler.framework(scheduler.config.profiles[0]) is not None
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
-        self._kinds: dict[tuple[int, ...], Kind] = {}
+        self._kinds_of_pods = Kinds(self.cluster.snapshot)
+        self._kinds: dict[Key, Kind] = {}
+        self._latest: dict[tuple[int, ...], Key] = {}
+        """Of kinds that differ only in what is behind the volumes, the one that was asked about last."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -54,8 +53,10 @@ class Run:
         if self._moving.snapshot is not self.cluster.snapshot:
             before = self._moving.nodes
             self._moving = self._base.on(self.cluster.snapshot)
-            if self._moving.nodes is not before:
-                self._kinds.clear()  # claims and devices are no matter of kinds, but nodes are
+            # whoever claims devices is no kind, but whoever asks for resources that are devices is
+            if self._moving.nodes is not before or self.snapshot.devices.class_of_resource:
+                self._latest.clear()
+                self._kinds.clear()
         return self._moving
 
     @property
@@ -90,7 +91,10 @@ class Run:
         claims = pod.spec.mounts_storage or pod.spec.resource_claims or self.snapshot.devices.class_of_resource
         framework = scheduler.framework(self._profile_of(pod)) if claims else None
         if framework is not None:
-            self.cluster.settle(after_binding(framework, pod, node))
+            for bound in list(after_binding(framework, pod, node)):
+                self.cluster.set_storage(bound.storage)
+                if bound.devices:
+                    self.cluster.set_devices(self.snapshot.devices.with_claims(bound.devices))
         self.cluster.place(row, node)
 
     def evict(self, row: int, *, waits: bool) -> None:
@@ -98,7 +102,7 @@ class Run:
         devices = self.snapshot.devices
         self.cluster.remove(row, waits=waits)
         if devices.claims:
-            self.cluster.settle(self.snapshot.with_devices(devices.without_consumers({self.cluster.pods.key(row)})))
+            self.cluster.set_devices(devices.without_consumers({self.cluster.pods.key(row)}))
 
     def asks_to_permit(self, row: int, plugin: str) -> bool:
         """Whether a plugin is asked to permit the pod once it has a node. Raises `ConfigError`."""
@@ -109,33 +113,32 @@ class Run:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
 
     def _kind(self, row: int, profile: Profile | None = None) -> Kind | None:
-        pods = self.cluster.pods
         scheduler = self.scheduler
-        if scheduler.config.extenders or not is_a_kind(pods.specs[row]):
-            return None  # extenders are asked, or missed, pod by pod
-        key = tuple(int(column.codes[row]) for column in _what_makes_a_kind(pods))
+        if scheduler.config.extenders:
+            return None  # they are asked, or missed, pod by pod
+        pods = self.cluster.pods
+        profile = profile or self._profile or scheduler.config.profile_for(pods.specs[row].scheduler_name)
+        framework = scheduler.framework(profile)
+        if framework is None or profile.unknown:
+            return None  # what unknown plugins say is theirs to say, about every pod
+        key = self._kinds_of_pods.key(row, framework)
+        if key is None:
+            return None
         kind = self._kinds.pop(key, None)
         if kind is None:
-            pod = pods[row]
-            profile = profile or self._profile_of(pod)
-            framework = scheduler.framework(profile)
-            if framework is None or profile.unknown:
-                return None  # what unknown plugins say is theirs to say, about every pod
-            kind = Kind(framework, pod, pods.steps)
+            kind = self._beginning_with_another(key, pods[row], framework) or Kind(framework, pods[row], pods.steps)
             if len(self._kinds) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind
+        self._latest[key.likeness] = key
         return kind
 
-
-def kinds_of(pods: PodTable, rows: IntArray) -> IntArray:
-    """(row,) equal numbers for pods of one kind."""
-    kinds = np.zeros(len(rows), dtype=np.int64)
-    for column in _what_makes_a_kind(pods):
-        kinds = kinds * len(column.values) + column.codes[rows]
-        kinds = np.searchsorted(distinct(kinds), kinds)
-    return kinds
-
-
-def _what_makes_a_kind(pods: PodTable) -> tuple[Column[Any], ...]:
-    return (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)
+    def _beginning_with_another(self, key: Key, pod: Pod, framework: Framework) -> Kind | None:
+        """The kind, from one that differs in what is behind the volumes."""
+        like = self._latest.get(key.likeness)
+        known = None if like is None else self._kinds.get(like)
+        if like is None or known is None:
+            return None
+        plugins = self._kinds_of_pods.plugins(framework)
+        pairs = zip(plugins, like.apart, key.apart, strict=True)
+        return known.like(pod, [plugin.name for plugin, its, own in pairs if its != own])

@@ -50,7 +50,6 @@ from kschedx.plugins.dynamic_resources.readiness import is_late, is_ready, out_o
 from kschedx.plugins.dynamic_resources.scoring import score_of
 from kschedx.plugins.dynamic_resources.shortage import shortage
 from kschedx.snapshot.columns import IntArray
-from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import TableRow
 
@@ -297,8 +296,9 @@ class Decision:
             for claim, picks in zip(new, answer.result, strict=True)
         )
 
-    def allocated(self, node: Node, devices: Devices) -> Devices:
-        """The devices after the pod was bound to a node that was asked: its claims allocated, and reserved for it."""
+    def allocated(self, node: Node) -> dict[str, ResourceClaim]:
+        """The pod's claims after it was bound to a node that was asked: allocated, and reserved for it; by
+        `namespace/name`."""
         answer = self._answers.get(node.name)
         picks = iter(answer.result if answer is not None and answer.result is not None else ())
         consumer = ResourceClaimConsumerReference(
@@ -316,7 +316,7 @@ class Decision:
                 status = replace(status, allocation=_allocation(node, found))
             one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
             changed[one.key] = one
-        return replace(devices, claims={**devices.claims, **changed})
+        return changed
 
 
 def _allocation(node: Node, picks: Sequence[Pick]) -> AllocationResult:

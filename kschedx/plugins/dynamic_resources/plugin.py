@@ -12,7 +12,9 @@ from kschedx.errors import UndecidableError
 from kschedx.framework.args import DynamicResourcesArgs
 from kschedx.framework.duration import Duration
 from kschedx.framework.interface import (
+    NOTHING_BOUND,
     PRE_FILTER_SKIP,
+    Bound,
     FilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -33,7 +35,6 @@ from kschedx.plugins.normalize import default_normalize
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow
-from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.plugins.dynamic_resources.decision import Decision
@@ -151,10 +152,10 @@ class DynamicResources(
         """The devices that claims would get."""
         return self._planned(state, node)
 
-    def bound(self, state: CycleState, pod: Pod, node: ClusterRow, snapshot: Snapshot) -> Snapshot:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> Bound:
         if STATE not in state or (decision := state[STATE]) is None:
-            return snapshot
-        return snapshot.with_devices(decision.allocated(snapshot.cluster.nodes[node], snapshot.devices))
+            return NOTHING_BOUND
+        return Bound(devices=decision.allocated(self.handle.snapshot.cluster.nodes[node]))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The same, written to the claims."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +25,8 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows
 from kschedx.snapshot.storage import Storage
 
+_FEW_NODES = 32
+"""Up to so many, their pods are looked at one node after the other."""
 _UNBOUND = "<unbound>"
 """Stands for the random prefix that upstream gives to the handles of volumes that do not exist yet."""
 
@@ -166,10 +168,17 @@ class AttachedVolumes:
         """Pod row to the reason why the pod's volumes cannot be counted."""
         self.plugins: list[str] = [""]
         """The in-tree plugins that volumes are migrated from; the first stands for none."""
+        self._migrated = migrated
+        self._seen = len(storage.changed)
         self._numbers: dict[str, int] = {}
         self._drivers: dict[str, int] = {}
         self._driver: list[int] = []
-        self._pod, self._volume, self._plugin = self._of_pods(migrated)
+        self._driver_column: IntArray = np.zeros(0, dtype=np.int64)
+        self._codes = {"": 0}
+        self._holders: dict[int, list[int]] = {}
+        concerned = pods.specs.where(lambda spec: any(map(is_counted, spec.volumes)))
+        self._pod, self._volume, self._plugin = self._pairs(np.flatnonzero(concerned).tolist())
+        self.plugins = list(self._codes)
 
     @classmethod
     def of(cls, storage: Storage, pods: PodTable, migrated: frozenset[str]) -> AttachedVolumes:
@@ -178,7 +187,31 @@ class AttachedVolumes:
         known = storage.derived.get(key)
         if not isinstance(known, cls) or known.pods.specs is not pods.specs:
             known = storage.derived[key] = cls(storage, pods, migrated)
+        known._catch_up()
         return known
+
+    def _catch_up(self) -> None:
+        """With the claims that have changed in a cluster that moves."""
+        changed = self._storage.changed
+        if self._seen == len(changed):
+            return
+        rows = {row for key in set(changed[self._seen :]) for row in self.pods.claiming(key)}
+        self._seen = len(changed)
+        for row in rows:
+            first, last = np.searchsorted(self._pod, [row, row + 1])
+            for volume in self._volume[first:last].tolist():
+                self._holders[volume].remove(row)
+            self.errors.pop(row, None)
+            pod, volumes, plugins = self._pairs([row])
+            self._pod = np.concatenate([self._pod[:first], pod, self._pod[last:]])
+            self._volume = np.concatenate([self._volume[:first], volumes, self._volume[last:]])
+            self._plugin = np.concatenate([self._plugin[:first], plugins, self._plugin[last:]])
+        self.plugins = list(self._codes)
+
+    def is_held(self, volume: Attachable, pods: PodTable) -> bool:
+        """Whether one of the pods that run has it."""
+        number = self._numbers.get(volume.name)
+        return number is not None and any(pods.node[row] >= 0 for row in self._holders.get(number, ()))
 
     def number(self, volume: Attachable) -> int:
         """The volume's number; a volume that nobody has yet gets a new one."""
@@ -188,25 +221,24 @@ class AttachedVolumes:
             self._driver.append(self._drivers.setdefault(volume.driver, len(self._drivers)))
         return number
 
-    def _of_pods(self, migrated: frozenset[str]) -> tuple[IntArray, IntArray, IntArray]:
-        """(pair,) pod rows in ascending order, the numbers of the volumes that they hold, and the volumes' plugins."""
+    def _pairs(self, rows: Iterable[int]) -> tuple[IntArray, IntArray, IntArray]:
+        """(pair,) these pods in their order, the numbers of the volumes that they hold, and the volumes' plugins."""
         holders: list[int] = []
         numbers: list[int] = []
         plugins: list[int] = []
-        codes = {"": 0}
         pods = self.pods
-        concerned = pods.specs.where(lambda spec: any(map(is_counted, spec.volumes)))
-        for row in map(int, np.flatnonzero(concerned)):
+        for row in rows:
             pod = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
-            found = attachable_volumes(pod, pods.specs[row].volumes, self._storage, migrated=migrated, is_new=False)
+            volumes = pods.specs[row].volumes
+            found = attachable_volumes(pod, volumes, self._storage, migrated=self._migrated, is_new=False)
             try:
                 for volume in found:
                     holders.append(row)
                     numbers.append(self.number(volume))
-                    plugins.append(codes.setdefault(volume.plugin, len(codes)))
+                    plugins.append(self._codes.setdefault(volume.plugin, len(self._codes)))
+                    self._holders.setdefault(numbers[-1], []).append(row)
             except VolumeError as error:
                 self.errors[row] = error
-        self.plugins = list(codes)
         pairs = (np.array(column, dtype=np.int64) for column in (holders, numbers, plugins))
         return next(pairs), next(pairs), next(pairs)
 
@@ -230,6 +262,8 @@ class AttachedVolumes:
 
         `where_migrated` says for an in-tree plugin on which nodes of the cluster its volumes count.
         """
+        if len(nodes) <= _FEW_NODES:
+            return self._by_pods_of_few(nodes, where_migrated)
         place = nodes.pods.node[self._pod]
         here = place >= 0
         if nodes.removed is not None:
@@ -243,7 +277,23 @@ class AttachedVolumes:
             spans = [slice(first, first + many) for first, many in zip(start, count, strict=True)]
             volumes += [self._volume[span] for span in spans]
             plugins += [self._plugin[span] for span in spans]
-        on, held, of_plugin = np.concatenate(places), np.concatenate(volumes), np.concatenate(plugins)
+        found = np.concatenate(places), np.concatenate(volumes), np.concatenate(plugins)
+        return self._counting(*found, where_migrated)
+
+    def _by_pods_of_few(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
+        """The same for few nodes, whatever the size of the cluster."""
+        pods = [nodes.pods_on(row) for row in nodes.each()]
+        rows, on = np.concatenate(pods), np.repeat(nodes.rows, [len(some) for some in pods])
+        start = np.searchsorted(self._pod, rows, side="left")
+        count = np.searchsorted(self._pod, rows, side="right") - start
+        first = np.repeat(start - np.cumsum(count) + count, count)
+        pairs = first + np.arange(len(first))
+        return self._counting(np.repeat(on, count), self._volume[pairs], self._plugin[pairs], where_migrated)
+
+    def _counting(
+        self, on: IntArray, held: IntArray, of_plugin: IntArray, where_migrated: Callable[[str], BoolArray]
+    ) -> Attached:
+        """Those of a plugin count where it is migrated."""
         counts = np.ones(len(on), dtype=np.bool_)
         for code, plugin in enumerate(self.plugins[1:], start=1):
             counts &= (of_plugin != code) | where_migrated(plugin)[on]
@@ -253,10 +303,17 @@ class AttachedVolumes:
         """(node of the cluster,) how many different volumes of a driver are on each node."""
         nodes = np.concatenate([source.nodes for source in sources])
         volumes = np.concatenate([source.volumes for source in sources])
-        mine = np.array(self._driver, dtype=np.int64)[volumes] == self._drivers.get(driver, -1)
+        mine = self._driver_of(volumes) == self._drivers.get(driver, -1)
         width = max(len(self.volumes), 1)
         pairs = distinct(nodes[mine] * width + volumes[mine])
         return np.bincount(pairs // width, minlength=node_count).astype(np.int64)
+
+    def _driver_of(self, volumes: IntArray) -> IntArray:
+        """(volume,) the numbers of their drivers."""
+        if len(self._driver_column) != len(self._driver):
+            new = np.array(self._driver[len(self._driver_column) :], dtype=np.int64)
+            self._driver_column = np.concatenate([self._driver_column, new])
+        return self._driver_column[volumes]
 
     def on_node(self, driver: str, pods: IntArray, attached: IntArray) -> Iterator[tuple[Attachable, tuple[str, ...]]]:
         """A driver's volumes on a node, by name, each with the pods that hold it, `namespace/name`. The node has `pods`

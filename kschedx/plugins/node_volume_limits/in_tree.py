@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import ClassVar
 
@@ -59,7 +59,13 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         """How many volumes a node takes whose allocatable does not say."""
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
+        return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        try:
+            return tuple(self._disks(pod.metadata, pod.spec.volumes, is_new=True))
+        except VolumeError:
+            return pod.key
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(self._may_count, pod.spec.volumes)) else PRE_FILTER_SKIP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -61,7 +61,23 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
+        return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        found = tuple(self._wanted(pod, migrated) for migrated in self._migrated.values)
+        if any(isinstance(volumes, Status) for volumes in found):
+            return pod.key
+        attached, pods = self._attached, self.handle.snapshot.pods
+
+        def name(one: Attachable) -> str:
+            """Empty for a volume that no node has yet: it is as good as any other of its driver."""
+            return one.name if attached.is_held(one, pods) or attached.number(one) in self._of_attachments else ""
+
+        return tuple(
+            tuple((one.driver, one.plugin, name(one)) for one in volumes)
+            for volumes in found
+            if not isinstance(volumes, Status)
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult() if any(map(is_counted, pod.spec.volumes)) else PRE_FILTER_SKIP
@@ -90,6 +106,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """(node of the cluster,)"""
         csi_nodes = self.handle.snapshot.storage.csi_nodes
         return [csi_nodes.get(name) for name in self.handle.nodes.cluster.names]
+
+    @cached_property
+    def _lacking(self) -> dict[str, BoolArray]:
+        """Driver to (node of the cluster,) whether it is missing; filled when a driver is met."""
+        return {}
 
     def _where(self, rule: Callable[[CSINode | None], bool]) -> BoolArray:
         """(node of the cluster,) whether a rule holds for the node's CSINode."""
@@ -137,7 +158,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 self._limits[driver] = np.where(limit_of_csi_node == _NO_LIMIT, of_node, limit_of_csi_node)
         return self._limits[driver]
 
-    @cached_property
+    @property
     def _attached(self) -> AttachedVolumes:
         return AttachedVolumes.of(self.handle.snapshot.storage, self.handle.snapshot.pods, self._ever_migrated)
 
@@ -145,6 +166,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def _by_attachment(self) -> Attached:
         counted = self.handle.release.behaviour.attachments_count
         return self._attached.by_attachment(self.handle.snapshot.cluster.index if counted else {})
+
+    @cached_property
+    def _of_attachments(self) -> frozenset[int]:
+        """Numbers of volumes."""
+        return frozenset(self._by_attachment.volumes.tolist())
 
     # --- the pod against the nodes
 
@@ -178,7 +204,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self._reject_without(driver, answers, mask, nodes)
 
     def _reject_without(self, driver: str, answers: _Answers, mask: BoolArray, nodes: NodeTable) -> None:
-        lacking = self._where(lambda csi_node: driver not in _drivers(csi_node))
+        lacking = self._lacking.get(driver)
+        if lacking is None:
+            lacking = self._lacking[driver] = self._where(lambda csi_node: driver not in _drivers(csi_node))
         reason = f"{driver} CSI driver is not installed on the node"
 
         def explain(row: TableRow) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ None of it depends on the pods that run on a node, so it is settled once per cyc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntFlag
 from functools import cached_property, partial
 
@@ -93,7 +93,7 @@ class Binding:
         self._migrated_plugins = migrated
         self._storage = storage
         self._nodes = nodes
-        self._lookup = NodeLookup(nodes)
+        self._lookup = NodeLookup.of(nodes)
         self.claims = claims
         self.conflicts: IntArray = np.zeros(len(nodes), dtype=np.int64)
         """Sums of `Conflict`."""
@@ -162,13 +162,20 @@ class Binding:
         selected = [claim for claim in self.claims.delayed if claim.selected_node is not None]
         others = [claim for claim in self.claims.delayed if claim.selected_node is None]
         chosen = {claim.selected_node for claim in selected}
-        elsewhere = np.array([bool(chosen - {name}) for name in self._nodes.names], dtype=np.bool_)
+        elsewhere = np.zeros(len(self._nodes), dtype=np.bool_)
+        if chosen:
+            elsewhere[:] = [bool(chosen - {name}) for name in self._nodes.names]
         self._reject(elsewhere, Conflict.NO_VOLUME, self._selected_elsewhere)
         here = ~elsewhere & (self.error == 0)
-        volumes = self._storage.volumes_of_class
+        storage = self._storage
         try:
             searches = [
-                Search(claim, volumes.get(claim.storage_class, ()), attributes_classes=attributes_classes)
+                Search(
+                    claim,
+                    storage.candidates.of(claim),
+                    attributes_classes=attributes_classes,
+                    volumes=partial(_of_class, storage, claim),
+                )
                 for claim in sorted(others, key=lambda claim: claim.size)
             ]
         except SearchError as wrong:
@@ -276,3 +283,8 @@ class Binding:
             for one in self.provisions(node)
         )
         return (*bindings, *provisions)
+
+
+def _of_class(storage: Storage, claim: PersistentVolumeClaim) -> Sequence[PersistentVolume]:
+    """The volumes of a claim's class."""
+    return storage.volumes_of_class.get(claim.storage_class, ())

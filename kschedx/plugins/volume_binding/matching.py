@@ -6,7 +6,7 @@ smallest that fits and that the node can reach; what one claim took is gone for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -38,11 +38,17 @@ class Search:
     """One claim against the volumes of its class: what can be said without a node."""
 
     def __init__(
-        self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume], *, attributes_classes: bool
+        self,
+        claim: PersistentVolumeClaim,
+        candidates: Sequence[PersistentVolume],
+        *,
+        attributes_classes: bool,
+        volumes: Callable[[], Sequence[PersistentVolume]] | None = None,
     ) -> None:
-        """`attributes_classes` is the gate VolumeAttributesClass. Raises `SearchError`."""
+        """`candidates` are the volumes of the class; where `volumes` gives them, those that name no claim or this one.
+        `attributes_classes` is the gate VolumeAttributesClass. Raises `SearchError`."""
         self.claim = claim
-        self.volumes = volumes
+        self._all = volumes or (lambda: candidates)
         self._attributes_classes = attributes_classes
         if claim.spec.volume_attributes_class_name and not attributes_classes:
             raise SearchError(
@@ -51,16 +57,13 @@ class Search:
             )
         self._selector = _selector(claim)
         self._size = claim.size
-        self.lost: dict[str, list[PersistentVolume]] = {}
-        """Why volumes lost on every node, with those that did."""
         self.prebound: list[PersistentVolume] = []
         """Volumes that name the claim: the first of them is taken or none at all."""
         fitting: list[PersistentVolume] = []
-        for volume in volumes:
-            why = self._lost(volume)
-            if why is not None:
-                self.lost.setdefault(why, []).append(volume)
-            elif volume.spec.claim_ref is not None:
+        for volume in candidates:
+            if self._lost(volume) is not None:
+                continue
+            if volume.spec.claim_ref is not None:
                 self.prebound.append(volume)
             else:
                 fitting.append(volume)
@@ -90,6 +93,20 @@ class Search:
         if not {*claim.access_modes} <= {*spec.access_modes}:
             return "access-modes"
         return None
+
+    @cached_property
+    def volumes(self) -> Sequence[PersistentVolume]:
+        """Those of the claim's class."""
+        return self._all()
+
+    @cached_property
+    def lost(self) -> Mapping[str, Sequence[PersistentVolume]]:
+        """Why volumes lost on every node, with those that did."""
+        lost: dict[str, list[PersistentVolume]] = {}
+        for volume in self.volumes:
+            if (why := self._lost(volume)) is not None:
+                lost.setdefault(why, []).append(volume)
+        return lost
 
     @cached_property
     def by_reach(self) -> dict[NodeSelector | None, list[int]]:
@@ -135,7 +152,7 @@ class Search:
             for volume in (*self.prebound[:_NEAREST], *self.fitting[:_NEAREST])[:_NEAREST]
         ]
         for why in _FURTHEST_FIRST:
-            volumes = self.lost.get(why, [])
+            volumes = self.lost.get(why, ())
             if why == "too-small":
                 volumes = sorted(volumes, key=lambda volume: -volume.size)
             found += [self._candidate(volume, why) for volume in volumes[: _NEAREST - len(found)]]

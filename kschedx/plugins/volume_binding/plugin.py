@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
-from msgspec.structs import replace
 
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.api.types import Pod
 from kschedx.framework.args import VolumeBindingArgs
 from kschedx.framework.interface import (
+    NOTHING_BOUND,
     PRE_FILTER_SKIP,
+    Bound,
     FilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
@@ -26,12 +27,12 @@ from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.csi_migration import migrated_plugins
 from kschedx.plugins.volume_binding.binding import Binding, Conflict
 from kschedx.plugins.volume_binding.claims import pod_claims
+from kschedx.plugins.volume_binding.likeness import alike
 from kschedx.plugins.volume_binding.scoring import score
 from kschedx.plugins.volume_binding.settled import settled
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow, each_cluster_row
-from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
@@ -51,7 +52,11 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     name = "VolumeBinding"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.mounts_storage else Touch.NOTHING
+        return Touch.NOTHING
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        claims = pod_claims(pod, self.handle.snapshot.storage)
+        return pod.key if isinstance(claims, Status) else claims and alike(claims, self.handle.snapshot.storage)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         storage = self.handle.snapshot.storage
@@ -124,10 +129,10 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         binding = state[BINDING]
         return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
-    def bound(self, state: CycleState, pod: Pod, node: ClusterRow, snapshot: Snapshot) -> Snapshot:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> Bound:
         if BINDING not in state or (binding := state[BINDING]) is None or binding.is_settled:
-            return snapshot
-        return replace(snapshot, storage=settled(binding, node, self.handle.nodes, snapshot.storage))
+            return NOTHING_BOUND
+        return Bound(storage=settled(binding, node, self.handle.nodes, self.handle.snapshot.storage))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""

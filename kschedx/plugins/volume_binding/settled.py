@@ -1,4 +1,4 @@
-"""Claims and volumes after a pod's claims were bound, or volumes made for them."""
+"""What becomes of claims and volumes where a pod's claims are bound, or volumes made for them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from kschedx.plugins.volume_binding.binding import Binding
 from kschedx.plugins.volume_binding.provisioning import Provision
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow
-from kschedx.snapshot.storage import Storage
+from kschedx.snapshot.storage import Storage, StorageChange
 
 
-def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> Storage:
-    """The storage after every claim of a pod on this node has its volume."""
-    claims, volumes = dict(storage.claims), dict(storage.volumes)
+def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
+    """What changes when every claim of a pod on this node has got its volume."""
+    claims: dict[str, PersistentVolumeClaim] = {}
+    volumes: dict[str, PersistentVolume] = {}
     for claim, volume in binding.bindings(node):
         volumes[volume.name] = replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)), status=_BOUND)
         claims[claim.key] = _bound(claim, volume.name)
@@ -33,7 +34,7 @@ def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Stora
         made = _made(one, node, nodes, storage)
         volumes[made.name] = made
         claims[one.claim.key] = _bound(one.claim, made.name)
-    return replace(storage, claims=claims, volumes=volumes)
+    return StorageChange(claims=claims, volumes=volumes)
 
 
 _BOUND = PersistentVolumeStatus(phase="Bound")

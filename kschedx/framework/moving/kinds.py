@@ -1,0 +1,132 @@
+"""Which pods are of one kind: equal in all that scheduling reads, so that they share columns.
+
+Left out of that are names and uids, the names of claims, for which every plugin says what it reads behind them
+(`Plugin.tells_apart`), and the labels that number the pods of a workload, unless a selector names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.api.types import PodSpec
+from kschedx.framework.interface import Plugin
+from kschedx.framework.runtime import Framework
+from kschedx.snapshot.columns import Column, IntArray, distinct
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+NUMBERING = (
+    "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "batch.kubernetes.io/job-completion-index"
+)  # fmt: skip
+"""Labels that tell the pods of one workload apart."""
+
+_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
+_ENCODER = msgspec.json.Encoder(order="sorted")
+
+
+class Key(NamedTuple):
+    """Equal for the pods of a kind."""
+
+    likeness: tuple[int, ...]
+    """What pods are equal in whatever is behind their volumes."""
+    apart: tuple[Hashable, ...]
+    """For each of `Kinds.plugins` what it tells pods apart by; empty where nothing is behind the volumes."""
+
+
+def is_a_kind(spec: PodSpec) -> bool:
+    """Whether pods of this spec can share columns: nothing about them depends on their name."""
+    return not (spec.mounts_storage or spec.resource_claims or spec.scheduling_group)
+
+
+class Kinds:
+    """The kinds of the pods of a cluster that moves."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._pods = pods = snapshot.pods
+        self._rest = (pods.namespaces, pods.owners, pods.statuses, pods.annotations)
+        self._templates: dict[int, tuple[int, bool] | None] = {}
+        self._template_codes: dict[bytes, int] = {}
+        self._labels: dict[int, int] = {}
+        self._label_codes: dict[bytes, int] = {}
+        self._left_out = frozenset(NUMBERING) - frozenset(_named(snapshot))
+        self._plugins: dict[str, tuple[Framework, list[Plugin]]] = {}
+
+    def key(self, row: int, framework: Framework) -> Key | None:
+        """Equal for the pods of a kind as things stand; None for a pod that is like no other."""
+        pods = self._pods
+        template = self._template(int(pods.specs.codes[row]))
+        if template is None:
+            return None
+        rest = (int(column.codes[row]) for column in self._rest)
+        likeness = (template[0], self._labelled(int(pods.labels.codes[row])), *rest)
+        if not template[1]:
+            return Key(likeness, ())
+        pod = pods[row]
+        return Key(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
+
+    def _template(self, code: int) -> tuple[int, bool] | None:
+        """A number for all specs that are this one but for the names of claims, and whether it mounts storage."""
+        if code not in self._templates:
+            spec = self._pods.specs.values[code]
+            if spec.resource_claims or spec.scheduling_group:
+                self._templates[code] = None
+            else:
+                written = _ENCODER.encode(_without_names(spec))
+                number = self._template_codes.setdefault(written, len(self._template_codes))
+                self._templates[code] = number, spec.mounts_storage
+        return self._templates[code]
+
+    def _labelled(self, code: int) -> int:
+        """A number for all labels that are these but for those that nobody reads."""
+        if code not in self._labels:
+            labels = self._pods.labels.values[code]
+            written = _ENCODER.encode({key: value for key, value in labels.items() if key not in self._left_out})
+            self._labels[code] = self._label_codes.setdefault(written, len(self._label_codes))
+        return self._labels[code]
+
+    def plugins(self, framework: Framework) -> list[Plugin]:
+        """Those that look at pods and nodes."""
+        name = framework.profile.scheduler_name
+        if name not in self._plugins or self._plugins[name][0] is not framework:
+            every = (plugin for point in _POINTS for plugin in framework.plugins(point, Plugin))
+            self._plugins[name] = framework, list(dict.fromkeys(every))
+        return self._plugins[name][1]
+
+
+def _without_names(spec: PodSpec) -> PodSpec:
+    """The spec without the names of claims."""
+    volumes = tuple(
+        volume
+        if volume.persistent_volume_claim is None
+        else replace(volume, persistent_volume_claim=replace(volume.persistent_volume_claim, claim_name=""))
+        for volume in spec.volumes
+    )
+    return replace(spec, volumes=volumes)
+
+
+def _named(snapshot: Snapshot) -> Iterator[str]:
+    """Of the labels that number pods those that a selector names which is held against pods."""
+    pods = snapshot.pods
+    concerned = [spec for spec in pods.specs.values if spec.affinity is not None or spec.topology_spread_constraints]
+    written = [_ENCODER.encode((spec.affinity, spec.topology_spread_constraints)) for spec in concerned]
+    controllers = (snapshot.services, snapshot.replication_controllers, snapshot.replica_sets, snapshot.stateful_sets)
+    written += [_ENCODER.encode([one.spec.selector for one in some]) for some in controllers]
+    yield from (key for key in NUMBERING if any(key.encode() in text for text in written))
+
+
+def kinds_of(pods: PodTable, rows: IntArray) -> IntArray:
+    """(row,) equal numbers for pods of one kind."""
+    kinds = np.zeros(len(rows), dtype=np.int64)
+    for column in _what_makes_a_kind(pods):
+        kinds = kinds * len(column.values) + column.codes[rows]
+        kinds = np.searchsorted(distinct(kinds), kinds)
+    return kinds
+
+
+def _what_makes_a_kind(pods: PodTable) -> tuple[Column[Any], ...]:
+    return (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)

@@ -1,0 +1,146 @@
+"""Clusters by chance for the laws of what moves: pods of a few templates, with storage behind many of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.builders import Manifest, node, pod
+from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, volume
+
+CLASSES = ("zonal", "limited", "local", "at-once")
+SINGLE = "ReadWriteOncePod"
+NUMBER = "apps.kubernetes.io/pod-index"
+
+
+class Dealer:
+    """Objects of one cluster."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.objects: list[Manifest] = []
+        self.names = [f"node-{number}" for number in range(dice.randint(2, 5))]
+
+    def deal(self) -> list[Manifest]:
+        dice = self.dice
+        for name in self.names:
+            self.objects += self.node(name)
+        self.objects += self._classes()
+        self.objects += [self._free_volume(number) for number in range(dice.randint(0, 4))]
+        for number in range(dice.randint(2, 5)):
+            self._workload(number)
+        return self.objects
+
+    def chance(self, one_in: int) -> bool:
+        return self.dice.randrange(one_in) == 0
+
+    def node(self, name: str) -> Iterator[Manifest]:
+        dice = self.dice
+        labels = {HOSTNAME: name, ZONE: dice.choice("abc")}
+        if self.chance(2):
+            labels["disk"] = dice.choice(["ssd", "tape"])
+        offers = {"cpu": dice.choice("234"), "memory": "8Gi", "pods": dice.choice(["3", "110"])}
+        taints = ["spot:PreferNoSchedule"] if self.chance(4) else ["old:NoSchedule"] if self.chance(6) else []
+        yield node(name, labels=labels, taints=taints, allocatable=offers, unschedulable=self.chance(8))
+        if not self.chance(5):
+            driver: Manifest = {"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE]}
+            if self.chance(2):
+                driver["allocatable"] = {"count": dice.randint(1, 3)}
+            metadata = {"name": name}
+            yield {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "CSINode",
+                "metadata": metadata,
+                "spec": {"drivers": [driver]},
+            }
+
+    def _classes(self) -> Iterator[Manifest]:
+        topology = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}]
+        for name in CLASSES:
+            yield {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": name},
+                "provisioner": "kubernetes.io/no-provisioner" if name == "local" else DRIVER,
+                "volumeBindingMode": "Immediate" if name == "at-once" else "WaitForFirstConsumer",
+                "allowedTopologies": topology if name == "limited" else [],
+            }
+        if self.chance(2):
+            spec = {"attachRequired": True, "storageCapacity": self.chance(2)}
+            yield {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": spec}
+
+    def _free_volume(self, number: int) -> Manifest:
+        reach = in_term(HOSTNAME, self.dice.choice(self.names)) if self.chance(2) else in_term(ZONE, "a", "b")
+        size = self.dice.choice(["5Gi", "10Gi", "20Gi"])
+        holder = "data-0-0" if self.chance(4) else ""
+        return volume(f"free-{number}", storage_class="local", size=size, reach=reach, holder=holder, uid="")
+
+    def _workload(self, number: int) -> None:
+        """Pods of one template, some of which run."""
+        dice = self.dice
+        app = dice.choice(["web", "db"])
+        labels = {"app": app}
+        spec = self.spec()
+        storage = dice.choice(["", "", "own", "own", "shared", "ephemeral"])
+        modes = (SINGLE,) if self.chance(4) else ("ReadWriteOnce",)
+        storage_class = dice.choice(CLASSES[:3])
+        bound = self.chance(2)
+        numbered = self.chance(2)
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": f"set-{number}", "uid": f"s{number}"}
+        for index in range(dice.randint(1, 5)):
+            name, volumes = f"pod-{number}-{index}", []
+            its = {**labels, NUMBER: str(index)} if numbered else labels
+            runs = self.chance(2)
+            key = {"own": f"data-{number}-{index}", "shared": f"data-{number}", "ephemeral": f"{name}-scratch"}
+            if storage == "ephemeral":
+                volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+            elif storage:
+                volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": key[storage]}}]
+            if storage and (storage != "shared" or index == 0):
+                self._claim(key[storage], storage_class, modes, bound=bound or runs, pod_name=name)
+            metadata: dict[str, object] = {"ownerReferences": [{**owner, "controller": True}]}
+            status: Manifest = {}
+            if not runs and self.chance(6):
+                status["nominatedNodeName"] = dice.choice(self.names)
+            on = dice.choice(self.names) if runs else None
+            made = pod(name, labels=its, on=on, metadata=metadata, status=status, spec={**spec, "volumes": volumes})
+            self.objects.append(made)
+
+    def _claim(self, name: str, storage_class: str, modes: tuple[str, ...], *, bound: bool, pod_name: str) -> None:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod_name, "uid": f"default/{pod_name}", "controller": True}
+        metadata: Mapping[str, object] = {"ownerReferences": [owner]} if name.endswith("-scratch") else {}
+        held = f"volume-of-{name}" if bound else ""
+        size = self.dice.choice(["5Gi", "10Gi"])
+        self.objects.append(
+            claim(name, size=size, storage_class=storage_class, modes=modes, volume=held, metadata=metadata)
+        )
+        if bound and not self.chance(12):
+            reach = in_term(ZONE, self.dice.choice("abc")) if self.chance(2) else None
+            labels = {ZONE: "a__b"} if self.chance(5) else {}
+            made = volume(held, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
+            self.objects.append(made)
+
+    def spec(self) -> dict[str, Any]:
+        dice = self.dice
+        requests = {"cpu": dice.choice(["0", "500m", "1"]), "memory": dice.choice(["0", "1Gi"])}
+        container: Manifest = {"name": "main", "image": "app:v1", "resources": {"requests": requests}}
+        if self.chance(6):
+            container["ports"] = [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
+        spec: dict[str, Any] = {"containers": [container], "priority": dice.choice([0, 0, 10])}
+        selector = {"matchLabels": {NUMBER: "0"} if self.chance(12) else {"app": dice.choice(["web", "db"])}}
+        term = {"labelSelector": selector, "topologyKey": dice.choice([ZONE, HOSTNAME])}
+        preferred = [{"weight": dice.randint(1, 100), "podAffinityTerm": term}]
+        if self.chance(6):
+            spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        elif self.chance(6):
+            spec["affinity"] = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        if self.chance(5):
+            when = dice.choice(["DoNotSchedule", "ScheduleAnyway"])
+            constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": when, "labelSelector": selector}
+            spec["topologySpreadConstraints"] = [constraint]
+        if self.chance(6):
+            spec["nodeSelector"] = {"disk": "ssd"}
+        if self.chance(6):
+            spec["tolerations"] = [{"key": "old", "operator": "Exists"}]
+        return spec

@@ -1,0 +1,206 @@
+"""Laws of a run, on clusters by chance in which pods and nodes come, go and change, and claims are bound."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kschedx.api.types import Taint
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.moving import Decision, Run
+from kschedx.releases import resolve
+from kschedx.schedulers import scheduler_of
+from kschedx.simulate.nodes import cordoned
+from kschedx.simulate.own_claims import evict
+from kschedx.snapshot.rows import ClusterRow, each_cluster_row
+from kschedx.snapshot.snapshot import Snapshot
+from tests.laws.moving_clusters import Dealer
+
+RELEASES = ("1.36", "1.36", "1.36", "1.29")
+
+
+class World:
+    """A run on a cluster by chance."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.dealer = Dealer(dice)
+        snapshot = Snapshot.from_objects(self.dealer.deal())
+        self.run = Run(scheduler_of(None, resolve(dice.choice(RELEASES)), snapshot))
+        self.cluster = self.run.cluster
+        self.profile = self.run.scheduler.config.profiles[0]
+
+    @property
+    def waiting(self) -> list[int]:
+        return [row for row in self.cluster.pods.pending if not self.cluster.pods.specs[row].scheduling_gates]
+
+    # --- moves
+
+    def place(self) -> None:
+        """A pod goes where it fits, if it does."""
+        if not self.waiting:
+            return
+        row = self.dice.choice(self.waiting)
+        choice = self.run.decide(row).choice
+        if len(choice):
+            self.run.bind(row, self.dice.choice(list(each_cluster_row(choice))))
+
+    def force(self) -> None:
+        """A pod goes somewhere, whether it fits or not."""
+        if self.waiting:
+            self.cluster.place(self.dice.choice(self.waiting), self._node())
+
+    def evict(self) -> None:
+        running = np.flatnonzero(self.cluster.pods.node >= 0).tolist()
+        if running:
+            evict(self.run, self.dice.choice(running), waits=self.dice.random() < 0.7)
+
+    def nominate(self) -> None:
+        if self.waiting:
+            node = None if self.dice.random() < 0.3 else self._node()
+            self.cluster.nominate(self.dice.choice(self.waiting), node)
+
+    def change_node(self) -> None:
+        row = self._node()
+        node = self.run.snapshot.cluster.nodes[row]
+        labels = {**node.metadata.labels, "topology.kubernetes.io/zone": self.dice.choice("abc")}
+        tainted = (*node.spec.taints, Taint(key="new", effect="NoSchedule"))
+        changed = (
+            cordoned(node, unschedulable=self.dice.random() < 0.5),
+            replace(node, metadata=replace(node.metadata, labels=labels)),
+            replace(node, spec=replace(node.spec, taints=tainted)),
+            replace(node, status=replace(node.status, allocatable={**node.status.allocatable, "cpu": "1"})),
+        )
+        self.cluster.replace_node(row, self.dice.choice(changed))
+
+    def add_node(self) -> None:
+        like = self.run.snapshot.cluster.nodes[self._node()]
+        name = f"more-{len(self.cluster.node_names)}"
+        labels = {**like.metadata.labels, "kubernetes.io/hostname": name}
+        self.cluster.add_node(replace(like, metadata=replace(like.metadata, name=name, labels=labels)))
+
+    def _node(self) -> ClusterRow:
+        return ClusterRow(self.dice.randrange(len(self.cluster.node_names)))
+
+    def move(self) -> None:
+        often: list[Callable[[], None]] = [self.place] * 4 + [self.evict] * 2
+        rare: list[Callable[[], None]] = [self.force, self.nominate, self.change_node, self.add_node]
+        self.dice.choice(often + rare)()
+
+    # --- what is said
+
+    def anew(self) -> Iterator[tuple[int, Cycle]]:
+        """Every pod that waits, as a scheduler decides that has never seen the cluster before."""
+        built = self.run.cluster.frozen()
+        scheduler = self.run.scheduler.on(built)
+        for row in self.waiting:
+            yield row, scheduler.schedule(built.pods[row], self.profile)
+
+    def check(self) -> None:
+        for row, anew in self.anew():
+            pod = self.cluster.pods.key(row)
+            assert told(self.run.decide(row)) == told(Decision.of(anew)), pod
+            assert columns(self.run.scored_cycle(row, self.profile)) == columns(anew), pod
+
+
+def told(decision: Decision) -> tuple[object, ...]:
+    found = decision.post_filter
+    preemption = None if found is None else (found.status.code, found.status.reasons, found.candidates, found.best)
+    return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
+
+
+def columns(cycle: Cycle) -> dict[str, object]:
+    """What each plugin says of each node."""
+    found: dict[str, object] = {"outcome": cycle.outcome, "best": sorted(cycle.best)}
+    if cycle.filter is not None and cycle.nodes is not None:
+        found["nodes"] = cycle.nodes.rows.tolist()
+        for plugin, verdicts in zip(cycle.filter.plugins, cycle.filter.verdicts, strict=True):
+            reasons = [verdicts.reasons[row] for row in range(len(verdicts))]
+            found[plugin] = verdicts.codes.tolist(), reasons
+    if cycle.scores is not None:
+        scores = cycle.scores
+        found["scores"] = {name: values.tolist() for name, values in scores.normalized.items()}, scores.totals.tolist()
+    return found
+
+
+SEEDS = st.integers(0, 2**32)
+UNSHRUNK = settings(phases=[Phase.generate])
+"""A smaller seed is no smaller cluster."""
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_a_run_says_what_a_cluster_built_that_way_would(seed: int) -> None:
+    world = World(random.Random(seed))
+    for _ in range(6):
+        world.move()
+        world.check()
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_what_is_taken_back_was_never_there(seed: int) -> None:
+    world = World(random.Random(seed))
+    for _ in range(world.dice.randrange(3)):
+        world.move()
+    cluster = world.cluster
+    mark, before, said = cluster.mark(), state(world), [columns(cycle) for _, cycle in world.anew()]
+    for _ in range(4):
+        world.move()
+        for row in world.waiting[:2]:
+            world.run.decide(row)
+    cluster.revert(mark)
+    assert state(world) == before
+    assert [columns(world.run.scored_cycle(row, world.profile)) for row in world.waiting] == said
+    world.check()
+
+
+def state(world: World) -> dict[str, object]:
+    """Every column of the cluster, and what is derived from them."""
+    snapshot, pods, nodes = world.run.snapshot, world.cluster.pods, world.run.scheduler.nodes
+    storage = snapshot.storage
+    claims = [storage.claims[key] for key in sorted(storage.claims)]
+    return {
+        "places": pods.node.tolist(),
+        "names": [pods.node_names[row] for row in range(len(pods))],
+        "nominated": list(pods.nominated_node_names),
+        "started": [list(pods.start_times), pods.started.tolist()],
+        "waiting": pods.pending,
+        "on nodes": [pods.on_node(row).tolist() for row in each_cluster_row(nodes.rows)],
+        "nodes": [*snapshot.cluster.nodes],
+        "labels": [snapshot.cluster.label("disk")[row] for row in range(len(nodes))],
+        "requested": nodes.requested.tolist(),
+        "defaulted": nodes.nonzero_requested.tolist(),
+        "counts": nodes.pod_count.tolist(),
+        "claims": claims,
+        "volumes": list(storage.volumes.items()),
+        "candidates": [storage.candidates.of(claim) for claim in claims],
+        "devices": snapshot.devices,
+    }
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_a_drained_node_that_gets_its_pods_back_is_the_node_that_it_was(seed: int) -> None:
+    world = World(random.Random(seed))
+    cluster, run = world.cluster, world.run
+    for _ in range(world.dice.randrange(3)):
+        world.move()
+    row = ClusterRow(world.dice.randrange(len(cluster.node_names)))
+    node, there = run.snapshot.cluster.nodes[row], cluster.pods.on_node(row).tolist()
+    before, said = state(world), [columns(cycle) for _, cycle in world.anew()]
+    cluster.replace_node(row, cordoned(node, unschedulable=True))
+    for pod in there:
+        cluster.remove(pod, waits=True)
+        world.check()
+    cluster.replace_node(row, node)
+    for pod in reversed(there):
+        cluster.place(pod, row)
+    after = state(world)
+    assert after | {"started": None} == before | {"started": None}, "pods that are placed have not started"
+    assert [columns(run.scored_cycle(pod, world.profile)) for pod in world.waiting] == said
