@@ -20,7 +20,10 @@ MAX_DEPTH = 8
 """Steps below `spec` at which a template may be."""
 
 _KNATIVE = "serving.knative.dev"
-"""Its controller names the container that has no name."""
+"""Its controller names containers that have no name."""
+_PARTIAL = frozenset({"sparkoperator.k8s.io"})
+"""API groups whose templates do not tell what their pods request."""
+_NO_IMAGE = "image-of-its-controller"
 _SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
 """API groups whose controllers name another scheduler for a pod that names none."""
 
@@ -60,15 +63,18 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     metadata = manifest.get("metadata")
     own = metadata if isinstance(metadata, dict) else {}
     spec = manifest.get("spec")
-    found = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
+    is_whole = isinstance(spec, dict) and group not in _PARTIAL
+    found = list(_templates(spec, "spec", "", MAX_DEPTH)) if is_whole else []
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
     pods = []
     for template, path, part in found:
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(found) > 1 else "")
         pod_spec = cast("Manifest", pod["spec"])
-        if group == _KNATIVE:
-            for container in cast("list[Manifest]", pod_spec["containers"]):
-                container.setdefault("name", "user-container")
+        containers = cast("list[Manifest]", pod_spec["containers"])
+        for index, container in enumerate(containers):
+            if group == _KNATIVE:
+                container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
+            container.setdefault("image", _NO_IMAGE)
         if isinstance(scheduler, str):
             pod_spec.setdefault("schedulerName", scheduler)
         pods.append(ForeignPod(manifest=pod, path=path, part=part))

@@ -74,7 +74,7 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
     """
     kind = str(workload.get("kind", ""))
     metadata = _map(workload, "metadata")
-    name = str(metadata.get("name") or "")
+    name = str(metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-."))
     template: Mapping[str, object] = workload
     path = KINDS[kind].template if kind in MAKING_PODS else ()
     if not path:
@@ -89,7 +89,7 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
     spec: Manifest = copy.deepcopy(dict(_map(template, "spec")))
     owner: Mapping[str, object] = workload
     others: list[Manifest] = []
-    pod_metadata["name"] = f"{name}-new"
+    pod_metadata["name"] = name if name.endswith("-new") else f"{name}-new"
     match kind:
         case "StatefulSet":
             pod_name = f"{name}-{_map(workload, 'spec', 'ordinals').get('start') or 0}"

@@ -12,15 +12,22 @@ import msgspec
 
 from kschedx.api.claim_validation import validate_claim_spec
 from kschedx.api.decode import decode
+from kschedx.api.names import dns_subdomain_errors
 from kschedx.api.pod_volumes import PersistentVolumeClaimSpec
 from kschedx.api.selectors import LabelSelector, compile_selector
+from kschedx.api.validation_parts import syntax
+from kschedx.api.workloads import MAKING_PODS
 from kschedx.errors import InputError, Place
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+_PATCH = "of a patch, what it comes to: kubectl kustomize FOLDER | kschedx why -"
 
 
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
-    """For a workload of apps/v1, whose selector has to be there and to select its own pods."""
+    """The name of any workload; and for one of apps/v1, that its selector is there and selects its own pods."""
+    name = _map(manifest.get("metadata")).get("name")
+    if manifest.get("kind") in MAKING_PODS and isinstance(name, str):
+        yield from syntax(dns_subdomain_errors, name, "metadata.name")
     if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
         return
     spec = _map(manifest.get("spec"))
@@ -28,7 +35,8 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     if not _map(spec.get("template")):
         return
     if not isinstance(written, Mapping):
-        yield InputError("a selector is required", place=Place(field="spec.selector"))
+        hint = _PATCH if _lacks_images(_map(spec.get("template"))) else ""
+        yield InputError("a selector is required", place=Place(field="spec.selector"), hint=hint)
         return
 
     selector = decode(msgspec.json.encode(written), LabelSelector)
@@ -60,6 +68,12 @@ def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
 def _claim(manifest: Mapping[str, object], field: str) -> Iterator[InputError]:
     spec = decode(msgspec.json.encode(_map(manifest.get("spec"))), PersistentVolumeClaimSpec)
     return validate_claim_spec(spec, field)
+
+
+def _lacks_images(template: Mapping[str, object]) -> bool:
+    """As a patch does, which repeats of its containers only what it changes."""
+    containers = _map(template.get("spec")).get("containers")
+    return not isinstance(containers, list) or any("image" not in _map(one) for one in containers)
 
 
 def _map(value: object) -> Mapping[str, object]:

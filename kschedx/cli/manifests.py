@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,7 +30,7 @@ from kschedx.sources.written import Document, read_written
 
 Manifest = dict[str, object]
 
-_KUSTOMIZATION = "Kustomization"
+_KUSTOMIZE = "kustomize.config.k8s.io"
 
 _NOT_SERVED: Mapping[str, str] = {
     "extensions/v1beta1": "1.16",
@@ -54,6 +55,8 @@ class Written(Struct, frozen=True, kw_only=True):
     """The file's, where it is from one."""
     template: str = ""
     """Where in the document the pod's template is."""
+    is_one_of_several: bool = False
+    """The workload has other templates beside this one, and so pods that are not alike."""
     notes: tuple[Note, ...] = ()
     refused: InputError | None = None
     """Why the API server does not take what is in the file."""
@@ -101,6 +104,7 @@ class Manifests:
         documents, left_out = read_written(paths)
         found = cls(documents, paths, left_out)
         _refuse_faults(documents)
+        _give_names(documents)
         if not any(_makes_pods(document.value) for document in found._documents):
             raise found._nothing()
         return found
@@ -162,8 +166,11 @@ class Manifests:
         ]
 
     def named(self, target: str, cluster: Snapshot, applied: Snapshot) -> list[Written]:
-        """The pods of what `KIND/NAME` names, as its own manifest calls it; none where that is not in the files."""
+        """The pods of what `KIND/NAME` names, as its own manifest or its pod is called; none where that is not in the
+        files."""
         kind, _, name = target.partition("/")
+        if kind in ("pod", "pods", "po"):
+            return [one for one in self.pods(cluster, applied) if title(one.manifest) == f"Pod {name}"]
         kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
         return [
             one
@@ -203,11 +210,11 @@ class Manifests:
         listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
         hint = ""
-        if foreign is not None and foreign.get("kind") == _KUSTOMIZATION:
+        if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
             hint = "make its manifests first: kubectl kustomize FOLDER | kschedx why -"
         elif foreign is not None:
             hint = (
-                f"whether {_named(foreign)} makes pods is known to its controller alone: ask about those that it made"
+                f"which pods a {foreign.get('kind')} has is known to its controller alone: ask about those that it made"
             )
         place = Place(source=", ".join(self._paths))
         return InputError(f"no pod is in it, and nothing that makes one: {listed or 'nothing'}", place=place, hint=hint)
@@ -227,7 +234,23 @@ def objects_of(path: str) -> list[tuple[Manifest, Place]]:
     too."""
     documents, _ = read_written([path])
     _refuse_faults(documents)
+    _give_names(documents)
     return [(document.value, document.place) for document in documents]
+
+
+def _give_names(documents: Sequence[Document]) -> None:
+    """To workloads of which only is written what their names begin with, as the API server does."""
+    names = {key_of(document.value) for document in documents}
+    for manifest in (document.value for document in documents):
+        metadata = manifest.get("metadata")
+        if manifest.get("kind") not in MAKING_PODS or not isinstance(metadata, dict) or "name" in metadata:
+            continue
+        base = str(metadata.get("generateName") or "").rstrip("-.")
+        for number in itertools.count() if base else ():
+            metadata["name"] = f"{base}-new{number or ''}"
+            if key_of(manifest) not in names:
+                names.add(key_of(manifest))
+                break
 
 
 def _refuse_faults(documents: Sequence[Document]) -> None:
@@ -269,7 +292,8 @@ def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterat
     kind = kind_of(*read_as(manifest))
     named = title(manifest)
     if kind is None:
-        for pod in foreign_pods(manifest):
+        pods = foreign_pods(manifest)
+        for pod in pods:
             own_kind, group = kind_and_group(manifest)
             note = ForeignWorkload(kind=own_kind, group=group, api_version=manifest.get("apiVersion"), path=pod.path)
             yield Written(
@@ -278,6 +302,7 @@ def _written(document: Document, cluster: Snapshot, applied: Snapshot) -> Iterat
                 workload=manifest,
                 document=document,
                 template=pod.path,
+                is_one_of_several=len(pods) > 1,
                 notes=(note,),
             )
         return

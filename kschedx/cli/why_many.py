@@ -89,8 +89,12 @@ class Asked:
         undecided = self._undecided(item)
         try:
             found = item.explain()
-        except (UndecidableError, ConfigError) as error:
+        except UndecidableError as error:
             return replace(undecided, message=str(error)), None
+        except ConfigError as error:
+            # Whose pod it is, is told beside it: alike for all pods of one scheduler.
+            told = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
+            return replace(undecided, message=str(told)), None
         except NotAdmittedError as error:
             said = f"{error.message} ({error.hint})" if error.hint else error.message
             return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -124,15 +125,15 @@ def _together(
     numbers = [number for number in range(len(found)) if number not in items]
     for number, (one, group) in zip(numbers, groups, strict=True):
         item = _item(wanted, group.subject, one, partial(together.explain, group))
-        if together.is_queued(group):
-            nodes = together.nodes(group)
+        nodes = together.nodes(group)
+        if together.is_queued(group) or len(nodes) > 1:
             replicas = tuple(
                 Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
             )
             workload_name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
             item = replace(item, replicas=replicas, workload=workload_name)
         refused = together.refused(group)
-        its = (item,) if together.nodes(group) else ()
+        its = (item,) if nodes else ()
         if refused:
             its = (*its, _refused_replicas(item, refused, together.refusal(group)))
         items[number] = its
@@ -152,11 +153,13 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
     pod = subject.pod
     workload = one.workload if isinstance(one, Written) else None
     owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
+    if isinstance(one, Written) and one.is_one_of_several:
+        owner = ""
     return Item(
         pod=pod.key,
         owner=owner,
         priority=pod.spec.priority or 0,
-        command=_command(pod.metadata.namespace, owner, pod.metadata.name if workload is None else "", wanted.files),
+        command=_command(pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name, wanted.files),
         explain=explain,
         place=place_of(one),
     )
@@ -215,7 +218,7 @@ def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
-    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {file}" for file in files)
+    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
 
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:

@@ -35,17 +35,17 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[StorageNote, ...]:
     found = [snapshot.storage.claim(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
     claims = [claim for claim in found if claim is not None]
     return (
-        *_missing_kinds(snapshot, pod, any(names)),
+        *_missing_kinds(snapshot, pod, lacks_claims=None in found),
         *(note for claim in claims for note in _claim(snapshot, claim)),
         *_csi_nodes(snapshot),
         *_capacities(snapshot, claims),
     )
 
 
-def _missing_kinds(snapshot: Snapshot, pod: Pod, has_claims: bool) -> Iterator[StorageNote]:
+def _missing_kinds(snapshot: Snapshot, pod: Pod, *, lacks_claims: bool) -> Iterator[StorageNote]:
     """A dump without a kind looks like a cluster that has none of it, unless it says that it is complete."""
     source = snapshot.source
-    if has_claims and not source.kinds.get("PersistentVolumeClaim"):
+    if lacks_claims and not source.kinds.get("PersistentVolumeClaim"):
         is_known = source.is_complete("PersistentVolumeClaim", pod.metadata.namespace)
         yield (EmptyKind if is_known else MissingKind)(kind="PersistentVolumeClaim")
     if not source.kinds.get("CSINode"):

@@ -13,6 +13,7 @@ from kschedx.api.pod_volumes import PersistentVolumeClaimSpec, VolumeResourceReq
 from kschedx.api.storage import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
+    WAIT_FOR_FIRST_CONSUMER,
     OfStatefulSet,
     PersistentVolumeClaim,
     StorageClass,
@@ -41,6 +42,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 CLOSE = 0.6
 """difflib's ratio from which a class is taken for a misspelling of another."""
+PROVISIONER = "<provisioner>"
+"""To be filled in: no API server takes it."""
 DEFAULT_SIZE = "1Gi"
 """Of a claim of which nothing but the name is known."""
 
@@ -192,10 +195,14 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
     if found is not None:
         yield s.BindClaim(claim=_bound(claim, found.name), volume=found.name)
     if finding.cause == "class-missing":
-        for name in difflib.get_close_matches(claim.storage_class, sorted(storage.classes), n=1, cutoff=CLOSE):
-            spec = replace(claim.spec, storage_class_name=name, volume_name="")
-            metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
-            yield s.RecreateClaim(claim=PersistentVolumeClaim(metadata=metadata, spec=spec), storage_class=name)
+        classes = storage.classes
+        close = difflib.get_close_matches(claim.storage_class, sorted(classes), n=1, cutoff=CLOSE)
+        yield from (_of_class(claim, name) for name in close)
+        if found is None:
+            yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
+        default = default_class(classes.values())
+        if default is not None and not close:
+            yield _of_class(claim, default.name)
     if found is None:
         name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
         storage_class = storage.classes.get(claim.storage_class)
@@ -205,6 +212,19 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
             claim=_bound(claim, name),
             provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
         )
+
+
+def _of_class(claim: PersistentVolumeClaim, name: str) -> s.Step:
+    spec = replace(claim.spec, storage_class_name=name, volume_name="")
+    metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
+    return s.RecreateClaim(claim=PersistentVolumeClaim(metadata=metadata, spec=spec), storage_class=name)
+
+
+def _new_class(name: str) -> StorageClass:
+    """One that waits for the pod. Who makes its volumes is for whoever makes it to say."""
+    return StorageClass(
+        metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
+    )
 
 
 def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:

@@ -47,6 +47,8 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
     match step:
         case s.CreateClaim() | s.ShrinkClaim() | s.RecreateClaim() | s.GiveUpVolume() | s.BindClaim():
             return proposal.having(step.claim)
+        case s.CreateStorageClass(storage_class=storage_class):
+            return proposal.having(storage_class)
         case s.CreateVolume(volume=volume, claim=claim):
             return proposal.having(volume) if claim is None else proposal.having(volume, claim)
         case s.CreateDeviceClaim(claim=device_claim, status=status):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from rich.text import Text
@@ -15,7 +15,7 @@ from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, line, paragraph
 from kschedx.render.units import count, listed
 
-MOST_LINES = 40
+MOST_LINES = 30
 SHOWN = 3
 SHOWN_OTHERS = 2
 
@@ -42,15 +42,27 @@ def many(
     competing: bool = False,
     notes: Sequence[str] = (),
 ) -> list[Text]:
-    """At most 40 lines, unless `wide`, which names every pod."""
+    """At most 30 lines, unless `wide`, which names every pod."""
     if not answers:
         return [line(("no pod is waiting for a node, or has these labels", BOLD))]
     found = groups(answers)
-    lines = paragraph(sentence(answers), width, style=BOLD)
+    head = paragraph(sentence(answers), width, style=BOLD)
+    told: dict[int, str] = {}
+
+    def fix(group: Group) -> str:
+        """To be looked for once."""
+        if id(group) not in told:
+            told[id(group)] = fix_of(group)
+        return told[id(group)]
+
+    blocks = list(_blocks(found, fix, width, wide=wide))
+    room = MOST_LINES - len(head)
+    if not wide and (len(blocks) < len(found) or sum(map(len, blocks)) > room):
+        blocks = list(_blocks(found, fix, width, events=False))
+    lines = [*head]
     left = len(found)
-    for group in found:
-        block = [BLANK, *_block(group, fix_of, width, wide=wide)]
-        if not wide and len(lines) + len(block) > MOST_LINES - 3:
+    for block in blocks:
+        if not wide and len(lines) + len(block) > MOST_LINES - (2 if left > 1 else 0):
             break
         lines += block
         left -= 1
@@ -100,13 +112,26 @@ def _taken(taken: Taken) -> str:
     return f"it would go to {taken.node}{by}"
 
 
-def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bool) -> list[Text]:
+def _blocks(
+    found: Sequence[Group], fix_of: Callable[[Group], str], width: int, *, wide: bool = False, events: bool = True
+) -> Iterator[list[Text]]:
+    """Those that the screen has room for, and one more; all with `wide`. Each begins with a blank line."""
+    lines = 0
+    for group in found:
+        block = [BLANK, *_block(group, fix_of, width, wide=wide, event=events)]
+        yield block
+        lines += len(block)
+        if lines > MOST_LINES and not wide:
+            return
+
+
+def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bool, event: bool) -> list[Text]:
     first = group.first
     good = first.outcome is Outcome.SCHEDULED
-    mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome is Outcome.UNDECIDED else ("✗ ", BAD)
+    mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome in (None, Outcome.UNDECIDED) else ("✗ ", BAD)
     lines = paragraph(group_title(group), width, first=mark, style=style)
     lines += _members(group, width, wide=wide)
-    if first.headlines and first.message:
+    if event and first.headlines and first.message:
         lines += paragraph(first.message, width, first="  event  ", style=DIM)
     if first.taken is not None:
         lines += paragraph(_taken(first.taken), width, first="  alone  ")

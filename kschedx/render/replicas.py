@@ -35,7 +35,7 @@ def replicas_sentence(replicas: Replicas) -> str:
     asked, placed = replicas.asked, len(replicas.placed)
     which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
-        told = f"all {which.removeprefix('the ')} can be placed"
+        told = f"{'both' if asked == 2 else f'all {asked:,}'} {which.partition(f'{asked:,} ')[2]} can be placed"
     elif not placed:
         told = f"none of {which} can be placed"
     elif replicas.pending:

@@ -91,7 +91,6 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
     replicas = _replicas(explanation, width)
-    most = MOST_LINES + (len(replicas) + 1 if replicas else 0)
     head = _sections(replicas, headline_block(diagnosis, ranked, width, explanation.holding))
     head += holding_block(explanation.holding, explanation.cycle, width)
     fixes = fixes_block(explanation, width, MOST_FIXES)
@@ -106,9 +105,9 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
-    room = most - len(_sections(head, scores, [BLANK], tail, hint)) + 1
+    room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
-    return _sections(head, scores, blockers, tail, hint)[:most]
+    return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
 
 
 def _replicas(explanation: Explanation, width: int) -> list[Text]:
@@ -202,14 +201,18 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
 
 def _steps(explanation: Explanation, width: int) -> list[Text]:
     """What would be done on the chosen node before the pod is bound, and what would fail there."""
-    lines: list[Text] = []
+    points: dict[str, list[str]] = {}
+    """What is told, to the steps that it is told of: reserving and binding a volume are one thing for whoever reads."""
     for point, status in explanation.cycle.dry_steps:
         headlines = [describe(finding).headline for finding in status.findings]
         if not headlines and not (status.is_success or status.is_skip):
             headlines = [status.message or status.code.text]
         for headline in headlines:
-            told = f"{point} {status.plugin} · {headline}"
-            lines += paragraph(told, width, first="  " + ("then" if not lines else "").ljust(10), indent=14)
+            points.setdefault(f"{status.plugin} · {headline}", []).append(point)
+    lines: list[Text] = []
+    for told, at in points.items():
+        first = "  " + ("then" if not lines else "").ljust(10)
+        lines += paragraph(f"{' and '.join(at)} {told}", width, first=first, indent=14)
     return lines
 
 

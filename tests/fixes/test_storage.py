@@ -8,6 +8,7 @@ import kschedx
 from tests.builders import Manifest, node, pod
 from tests.storage_builders import DRIVER, claim, storage_class, volume
 
+IS_DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 ME = pod("me", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
 
 
@@ -42,8 +43,15 @@ def titles(*objects: Manifest) -> list[str]:
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
             [
                 "make claim default/data anew with class standard",
-                "create a volume of 10Gi ReadWriteOnce of class standart for claim default/data",
+                "create storage class standart",
             ],
+        ),
+        (
+            [
+                claim("data", storage_class="premium"),
+                storage_class("standard", provisioner=DRIVER, metadata={"annotations": IS_DEFAULT}),
+            ],
+            ["create storage class premium", "make claim default/data anew with class standard"],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),

@@ -44,9 +44,9 @@ SMALL = nodes(("4", "4", "4"))
 @pytest.mark.parametrize(
     ("places", "replicas", "told"),
     [
-        ([], 2, "✓ shop/deploy/web: all 2 replicas can be placed"),
+        ([], 2, "✓ shop/deploy/web: both replicas can be placed"),
         ([], 5, "✗ shop/deploy/web: 3 of 5 replicas can be placed, 2 cannot"),
-        (["node-1"], 3, "✓ shop/deploy/web: all 2 replicas that it lacks can be placed"),
+        (["node-1"], 3, "✓ shop/deploy/web: both replicas that it lacks can be placed"),
         (["node-1", "node-2"], 5, "✗ shop/deploy/web: 1 of the 3 replicas that it lacks can be placed, 2 cannot"),
         (["node-1", "node-2", "node-3"], 5, "✗ shop/deploy/web: none of the 2 replicas that it lacks can be placed"),
         (["node-1", "node-2"], 3, "✓ shop/web-7d4b9-new goes to node-3, the only node that fits"),

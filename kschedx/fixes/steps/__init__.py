@@ -8,6 +8,7 @@ from kschedx.fixes.steps.around import (
     CreateClaim,
     CreateDeviceClaim,
     CreateDeviceClass,
+    CreateStorageClass,
     CreateVolume,
     DeletePods,
     GiveUpVolume,
@@ -52,6 +53,7 @@ __all__ = [
     "CreateClaim",
     "CreateDeviceClaim",
     "CreateDeviceClass",
+    "CreateStorageClass",
     "CreateVolume",
     "DeletePods",
     "DropNodeName",
@@ -103,6 +105,7 @@ Step = (
     | ShrinkClaim
     | RecreateClaim
     | GiveUpVolume
+    | CreateStorageClass
     | BindClaim
     | CreateVolume
     | CreateDeviceClaim

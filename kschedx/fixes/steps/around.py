@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kschedx.api.devices import ResourceClaim
-from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.api.types import PodResourceClaimStatus
 from kschedx.fixes.cost import Cost
 
@@ -46,6 +46,13 @@ class GiveUpVolume(Struct, frozen=True, kw_only=True):
     cost: ClassVar[Cost] = Cost.DATA
     claim: PersistentVolumeClaim
     volume: str
+
+
+class CreateStorageClass(Struct, frozen=True, kw_only=True):
+    """The class that a claim names, as one whose volumes are made once a pod that wants them is scheduled."""
+
+    cost: ClassVar[Cost] = Cost.AROUND
+    storage_class: StorageClass
 
 
 class BindClaim(Struct, frozen=True, kw_only=True):

@@ -87,6 +87,8 @@ def step_text(step: s.Step) -> str:
             return _recreate_claim(step)
         case s.GiveUpVolume():
             return f"make claim {step.claim.key} anew, without what is on volume {step.volume}"
+        case s.CreateStorageClass():
+            return f"create storage class {step.storage_class.name}"
         case s.BindClaim():
             return f"bind claim {step.claim.key} to volume {step.volume}"
         case s.CreateVolume():

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kschedx.api.kinds import KINDS
-from kschedx.sources.dumps import Dump, cluster_info, insights, lack, must_gather, support_bundle
+from kschedx.sources.dumps import Dump, cluster_info, insights, lack, must_gather, sonobuoy, support_bundle
 from kschedx.sources.dumps.form import Form, listed_kind
 
 
@@ -48,7 +48,7 @@ def plan(names: Sequence[str], place: str) -> Plan:
     """Everything that is outside of a recognized dump, and of a dump the files that hold what scheduling reads."""
     found = {
         form.top: form
-        for find in (cluster_info.find, support_bundle.find, insights.find, must_gather.find)
+        for find in (cluster_info.find, support_bundle.find, insights.find, must_gather.find, sonobuoy.find)
         for form in find(names)
     }
     wanted: dict[str, str] = {}

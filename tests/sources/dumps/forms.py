@@ -308,6 +308,41 @@ def support_bundle(*, arrays: bool = False) -> Files:
     return {f"support-bundle-2026-11-21T20_00_00/{name}": content for name, content in files.items()}
 
 
+# Sonobuoy
+
+
+def sonobuoy(*, is_old: bool = False) -> Files:
+    lists = [
+        ("core_v1_nodes", "Nodes", NODES),
+        ("core_v1_persistentvolumes", "PersistentVolumes", VOLUMES),
+        ("storage.k8s.io_v1_storageclasses", "StorageClasses", CLASSES),
+        ("scheduling.k8s.io_v1_priorityclasses", "PriorityClasses", PRIORITIES),
+        ("core_v1_namespaces", "Namespaces", SPACES),
+        ("core_v1_pods", "Pods", PODS),
+        ("core_v1_services", "Services", SERVICES),
+        ("core_v1_persistentvolumeclaims", "PersistentVolumeClaims", CLAIMS),
+    ]
+    cluster = "non-ns" if is_old else "cluster"
+    files: Files = {
+        "resources/" + cluster + "/apiextensions.k8s.io_v1_customresourcedefinitions.json": b'[{"kind": "x"}]',
+        "resources/ns/shop/core_v1_configmaps.json": b"[{}]",
+        "hosts/node-a/configz.json": b'{"kubeletconfig": {"kind": "KubeletConfiguration"}}',
+        "servergroups.json": b'{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}',
+        "serverversion.json": b'{"major": "1", "minor": "36"}',
+        "meta/config.json": b'{"Description": "x"}',
+        "plugins/e2e/sonobuoy_results.yaml": b"name: e2e\nstatus: passed\n",
+        "podlogs/shop/web-1/logs/main.txt": b"{",
+    }
+    for name, former_name, objects in lists:
+        for namespace in ("", *NAMESPACES):
+            items = [one for one in objects if one["metadata"].get("namespace", "") == namespace]
+            if items:
+                folder = f"ns/{namespace}" if namespace else cluster
+                bare = typed("", items, with_kinds=not is_old)["items"]
+                files[f"resources/{folder}/{former_name if is_old else name}.json"] = as_json(bare, None)
+    return files
+
+
 # kube-scheduler-simulator
 
 
