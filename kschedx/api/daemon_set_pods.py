@@ -6,7 +6,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
-from kschedx.api.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.api.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, untolerated
 from kschedx.api.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 
 NAME = "metadata.name"
@@ -17,13 +17,24 @@ def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
 
     `comparison`: taints and tolerations know the operators of the gate TaintTolerationComparisonOperators.
     """
+    return _selects(spec, node) and not _is_kept_out(spec, node, DO_NOT_SCHEDULE, comparison=comparison)
+
+
+def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
+    """Whether a pod that is there stays, though none might be made any more."""
+    return _selects(spec, node) and not _is_kept_out(spec, node, (NO_EXECUTE,), comparison=comparison)
+
+
+def _selects(spec: PodSpec, node: Node) -> bool:
     if spec.node_name not in ("", node.name):
         return False
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    if not required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name):
-        return False
-    return untolerated(node.spec.taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=comparison) is None
+    return required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name)
+
+
+def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, comparison: bool) -> bool:
+    return untolerated(node.spec.taints, spec.tolerations, effects=effects, comparison=comparison) is not None
 
 
 def pinned(pod: Pod, node: str) -> Pod:

@@ -30,8 +30,8 @@ def changed(
 
     options = Options(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
-    stages = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked)
-    for drained in (drained for stage in stages for drained in stage.drained):
+    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked)
+    for drained in (drained for stage in done.stages for drained in stage.drained):
         if not drained.is_done:
             typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
-    return replace(reached, snapshot=stages[-1].after)
+    return replace(reached, snapshot=done.last.after)

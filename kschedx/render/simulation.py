@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kschedx.explain.many import decisive
 from kschedx.render import terminal
+from kschedx.render.changes import change_lines
 from kschedx.render.drain import drain_lines, each_lines
 from kschedx.render.fixes import mended_text
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, fits, line, paragraph
@@ -84,6 +85,7 @@ def simulation_lines(
         if len(told) > SHOWN_CHANGES and not wide:
             told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(told), width, first="  after ", style=DIM)
+        first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     for drained in simulation.drained:

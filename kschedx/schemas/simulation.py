@@ -61,6 +61,10 @@ _WORKLOAD = _object(
         "message": _TEXT,
     }
 )
+_EFFECT = _object({"change": _TEXT, "made": _TEXTS, "evicted": _TEXTS, "gone": _TEXTS})
+_ROLLOUT = _object(
+    {"workload": _TEXT, "old": _COUNT, "replaced": _COUNT, "waiting": _COUNT, "done": {"type": "boolean"}}
+)
 _FIX = _object({"workload": _TEXT, "title": _TEXT, "certainty": _TEXT, "pods": _COUNT, "of": _COUNT})
 """`pods` of the `of` that wait have a node with it."""
 
@@ -80,7 +84,13 @@ SIMULATION: Json = document(
         "workloads": _list(_WORKLOAD),
         "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
     },
-    optional={"ties": _TEXT, "autoscaler": GROWTH, "fixes": _list(_FIX)},
+    optional={
+        "ties": _TEXT,
+        "autoscaler": GROWTH,
+        "fixes": _list(_FIX),
+        "effects": _list(_EFFECT),
+        "rollouts": _list(_ROLLOUT),
+    },
 )
 """Of `kschedx simulate` and `kschedx drain`."""
 

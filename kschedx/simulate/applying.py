@@ -5,30 +5,28 @@ A drain is none of them: it takes decisions, which `what_if` lets be taken betwe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Never, assert_never, cast
 
-import msgspec
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.answer.subject import admitted
-from kschedx.api.types import Node, Pod
+from kschedx.api.types import Node
 from kschedx.api.workloads import SHORT_NAMES
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
+from kschedx.simulate.bench import Bench, IsAsked
 from kschedx.simulate.changes import Change, Manifest, Verb, counted, divided
 from kschedx.simulate.controllers import is_controlled, stays_with_node
-from kschedx.simulate.daemon_sets import missing_pods, with_daemons_on
+from kschedx.simulate.daemon_sets import compares_taints, following, with_daemons_on
+from kschedx.simulate.effects import Effect, evicted_by_taints
 from kschedx.simulate.merging import merged
 from kschedx.simulate.node_changes import labelled, more_like, node_of, node_of_file, tainted
 from kschedx.simulate.nodes import cordoned
 from kschedx.simulate.paths import scalar, with_field, with_value
-from kschedx.simulate.workloads import Owners, Workload, first_to_go, like_pod
-from kschedx.snapshot.edits import with_changed_nodes, with_only_pods, with_pods, without_nodes
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.simulate.workloads import Owners, Workload
+from kschedx.snapshot.edits import with_changed_nodes, without_nodes
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -41,26 +39,23 @@ class Changed(Struct, frozen=True, kw_only=True):
     added_nodes: tuple[str, ...] = ()
 
 
-def applied(snapshot: Snapshot, setup: Setup, changes: Iterable[Change], namespace: str = "default") -> Changed:
-    """The cluster with all changes, in their order; `namespace` is that of what names none.
-
-    Raises `InputError` for the first that cannot be applied, which it names; nothing is half done then.
-    """
-    workbench = Workbench(snapshot, setup, namespace)
-    for change in changes:
-        workbench.apply(change)
-    return workbench.changed
-
-
-class Workbench:
+class Workbench(Bench):
     """A cluster that is changed by hand."""
 
-    def __init__(self, snapshot: Snapshot, setup: Setup, namespace: str) -> None:
-        self.snapshot = snapshot
-        self._setup = setup
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        setup: Setup,
+        namespace: str,
+        *,
+        recreate: bool = True,
+        is_asked: IsAsked = lambda snapshot, pods: False,
+    ) -> None:
+        """As of the bench; `namespace` is that of what names none."""
+        super().__init__(snapshot, setup, recreate=recreate, is_asked=is_asked)
         self._namespace = namespace
-        self.new: dict[str, None] = {}
-        """`namespace/name` of pods that were made or wait anew, in their order."""
+        self.effects: list[Effect] = []
+        """Of every change that was made."""
         self._added_nodes: list[str] = []
 
     @property
@@ -70,10 +65,23 @@ class Workbench:
 
     def apply(self, change: Change) -> None:
         """Raises `InputError` with the change."""
+        known, begun = {*self.new}, len(self.rollouts)
+        self._evicted, self._gone = [], []
         try:
             self._apply(change)
         except InputError as error:
             raise error.at(Place(object=str(change))) from None
+        rollouts = tuple(self.rollouts[begun:])
+        known |= {*self._evicted, *(key for rollout in rollouts for key in rollout.new)}
+        self.effects.append(
+            Effect(
+                change=change,
+                made=tuple(key for key in self.new if key not in known),
+                evicted=tuple(self._evicted),
+                gone=tuple(self._gone),
+                rollouts=rollouts,
+            )
+        )
 
     def node(self, change: Change) -> Node:
         """The only node that a change names. Raises `InputError` with the change."""
@@ -117,7 +125,21 @@ class Workbench:
     # --- nodes
 
     def _put(self, node: Node) -> None:
+        before = self.snapshot.cluster.nodes[self.snapshot.cluster.index[node.name]]
         self.snapshot = with_changed_nodes(self.snapshot, [node])
+        self._follow([(before, node)])
+
+    def _follow(self, changed: Sequence[tuple[Node, Node]]) -> None:
+        """What controllers do about nodes that are as the second of each pair now, and were as the first."""
+        comparison = compares_taints(self._setup)
+        leaving = [*evicted_by_taints(self.snapshot, changed, comparison=comparison)]
+        owners = self.snapshot.pods.owners
+        self._recreate([row for row in leaving if is_controlled(owners[row])])
+        self._lose([row for row in leaving if not is_controlled(owners[row])])
+        found = following(self.snapshot, self._setup, changed)
+        self.snapshot = found.snapshot
+        self._add(found.made)
+        self._lose(found.gone)
 
     def _add_nodes(self, change: Change) -> None:
         number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
@@ -135,16 +157,8 @@ class Workbench:
         owners = self.snapshot.pods.owners
         its = self.snapshot.pods.on_node(row).tolist()
         self._recreate([pod for pod in its if is_controlled(owners[pod]) and not stays_with_node(owners[pod])])
+        self._gone += map(self.snapshot.pods.key, self.snapshot.pods.on_node(row).tolist())
         self.snapshot = without_nodes(self.snapshot, {row})
-
-    def _recreate(self, rows: Sequence[int]) -> None:
-        """Pods that their controllers make anew: they wait, under their old names."""
-        moving = MovingCluster(self.snapshot)
-        for row in rows:
-            if moving.pods.node[row] >= 0:
-                moving.remove(row, waits=True)
-                self.new[moving.pods.key(row)] = None
-        self.snapshot = moving.frozen()
 
     # --- pods and what makes them
 
@@ -181,37 +195,6 @@ class Workbench:
         if manifest is not None:
             self._keep(workload, workloads.with_replicas(manifest, replicas))
 
-    def _set_replicas(self, workload: Workload, rows: Sequence[int], replicas: int) -> None:
-        if len(rows) > replicas:
-            self._drop(first_to_go(self.snapshot, workload, rows)[: len(rows) - replicas])
-        else:
-            self._add_replicas(workload, rows, replicas - len(rows))
-
-    def _add_replicas(self, workload: Workload, rows: Sequence[int], count: int) -> None:
-        snapshot, pods = self.snapshot, self.snapshot.pods
-        manifest = workloads.manifest_of(snapshot, workload)
-        made: list[Pod] = []
-        if manifest is not None:
-            taken = [pods.names[row] for row in rows]
-            self.snapshot, made = workloads.new_pods(snapshot, self._setup, manifest, count, taken)
-        elif rows:
-            self.snapshot, made = like_pod(snapshot, pods[rows[-1]], count)
-        self._add(made)
-
-    def _add(self, pods: Sequence[Pod]) -> None:
-        self.snapshot = with_pods(self.snapshot, pods)
-        self.new |= dict.fromkeys(pod.key for pod in pods)
-
-    def _drop(self, rows: Iterable[int]) -> None:
-        kept = np.ones(len(self.snapshot.pods), dtype=np.bool_)
-        kept[list(rows)] = False
-        self.snapshot = with_only_pods(self.snapshot, np.flatnonzero(kept))
-
-    def _keep(self, workload: Workload, manifest: Manifest) -> None:
-        raw = msgspec.json.encode(manifest)
-        key = (workload.kind, workload.namespace, workload.name)
-        self.snapshot = replace(self.snapshot, workloads={**self.snapshot.workloads, key: raw})
-
     def _delete(self, target: str) -> None:
         """A pod with a controller comes back; a workload goes with its pods; a node as with --remove-node."""
         if target.startswith("node/"):
@@ -238,12 +221,24 @@ class Workbench:
         makers = [one for one in placed if workloads.makes_pods(str(one[0].get("kind")))]
         others = [one for one, _ in placed if not workloads.makes_pods(str(one.get("kind")))]
         if others:
-            self.snapshot = merged(self.snapshot, others)
+            self._merge(others)
         for manifest, place in makers:
             try:
                 self._apply_maker(manifest)
             except InputError as error:
                 raise error.at(place) from None
+
+    def _merge(self, others: Sequence[Manifest]) -> None:
+        before = self.snapshot.cluster
+        self.snapshot = merged(self.snapshot, others)
+        cluster = self.snapshot.cluster
+        written = {workloads.name_of(one) for one in others if one.get("kind") == "Node"}
+        nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]
+        added = [node for node in nodes if node.name not in before.index]
+        if added:
+            self._added_nodes += [node.name for node in added]
+            self.snapshot = with_daemons_on(self.snapshot, self._setup, added)
+        self._follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
 
     def _in_namespace(self, manifest: Manifest) -> dict[str, object]:
         metadata = manifest.get("metadata")
@@ -251,32 +246,6 @@ class Workbench:
         if not workloads.is_namespaced(manifest):
             return {**manifest, "metadata": own}
         return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or self._namespace}}
-
-    def _apply_maker(self, manifest: dict[str, object]) -> None:
-        workload = workloads.workload_of(manifest)
-        if workload.kind == "Pod":
-            self._apply_pod(manifest, workload.key)
-            return
-        rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
-        before = workloads.manifest_of(self.snapshot, workload)
-        wanted = workloads.wanted_replicas(manifest, before)
-        is_new = workloads.has_new_template(self.snapshot, manifest)
-        self._keep(workload, manifest)
-        if is_new:
-            self._drop(rows)
-            rows = []
-        if workload.kind == "DaemonSet":
-            self.snapshot, made = missing_pods(self.snapshot, self._setup, manifest, rows)
-            self._add(made)
-            return
-        self._set_replicas(workload, rows, wanted)
-
-    def _apply_pod(self, manifest: Manifest, key: str) -> None:
-        if key in self.snapshot.pods.rows:
-            self._drop([self.snapshot.pods.rows[key]])
-        subject = admitted(self.snapshot, manifest, self._setup)
-        self.snapshot = subject.snapshot
-        self._add([subject.pod])
 
     # --- single fields
 

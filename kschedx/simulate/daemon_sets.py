@@ -2,41 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.answer.subject import admitted
-from kschedx.api.daemon_set_pods import pinned, pinned_to, runs_on
+from kschedx.api.daemon_set_pods import goes_on, pinned, pinned_to, runs_on
 from kschedx.api.types import Node, Pod
 from kschedx.api.workloads import made_of
 from kschedx.explain.setup import Setup
-from kschedx.simulate.workloads import like_pod, title
+from kschedx.simulate.workloads import Manifest, like_pod, title
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 
-def missing_pods(
-    snapshot: Snapshot, setup: Setup, manifest: Mapping[str, object], rows: Iterable[int]
+def pods_for(
+    snapshot: Snapshot, setup: Setup, manifest: Manifest, is_wanted: Callable[[str], bool]
 ) -> tuple[Snapshot, list[Pod]]:
-    """The pods, which wait, for nodes without one, and the cluster with what is made for them.
-
-    `rows` are the pods that the DaemonSet has. Raises `InputError` with it.
-    """
+    """The pods, which wait, for nodes by their names, as far as the template allows them, and the cluster with what is
+    made for them. Raises `InputError` with the DaemonSet."""
     made = made_of(manifest)
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others)
-    has_one = {snapshot.pods.node_names[row] or pinned_to(snapshot.pods.specs[row]) for row in rows}
     comparison = compares_taints(setup)
     names = [
         node.name
         for node in snapshot.cluster.nodes
-        if node.name not in has_one and runs_on(subject.pod.spec, node, comparison=comparison)
+        if is_wanted(node.name) and runs_on(subject.pod.spec, node, comparison=comparison)
     ]
     if not names:
         return snapshot, []
     snapshot, pods = like_pod(subject.snapshot, subject.pod, len(names))
     return snapshot, [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+
+
+def no_longer(snapshot: Snapshot, setup: Setup, manifest: Manifest, names: Iterable[str]) -> Iterator[str]:
+    """Those of the nodes on which the template lets no pod go on. Raises `InputError`."""
+    spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest)).pod.spec
+    comparison = compares_taints(setup)
+    for name in names:
+        row = snapshot.cluster.index.get(name)
+        if row is None or not goes_on(spec, snapshot.cluster.nodes[row], comparison=comparison):
+            yield name
+
+
+def home(pods: PodTable, row: int) -> str:
+    """The node of a DaemonSet's pod; of one that waits, the node that it waits for."""
+    return pods.node_names[row] or pinned_to(pods.specs[row])
+
+
+class Following(Struct, frozen=True, kw_only=True):
+    """What DaemonSets do about nodes that have changed."""
+
+    snapshot: Snapshot
+    """With what is made for the new pods, and not yet with them."""
+    made: tuple[Pod, ...]
+    """Pods that wait, for nodes that are theirs only now."""
+    gone: tuple[int, ...]
+    """Rows of pods whose nodes are theirs no longer."""
+
+
+def following(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> Following:
+    """What controllers do where nodes, as they were and as they are now, have other labels and taints."""
+    comparison = compares_taints(setup)
+    changed = list(changed)
+    made: list[Pod] = []
+    gone: list[int] = []
+    for one in daemon_pods(snapshot, setup.scheduler_on(snapshot).nodes.options):
+        theirs = _on_nodes(snapshot, one.pod, {now.name for _, now in changed})
+        names = []
+        for before, now in changed:
+            rows = theirs.get(now.name, [])
+            runs = runs_on(one.spec, now, comparison=comparison)
+            if runs and not rows and not runs_on(one.spec, before, comparison=comparison):
+                names.append(now.name)
+            elif rows and not goes_on(one.spec, now, comparison=comparison):
+                gone += rows if goes_on(one.spec, before, comparison=comparison) else []
+        snapshot, pods = like_pod(snapshot, one.pod, len(names))
+        made += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+    return Following(snapshot=snapshot, made=tuple(made), gone=tuple(gone))
+
+
+def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
+    """Rows of a DaemonSet's pods, by their home."""
+    pods = snapshot.pods
+    owner = next((one.name for one in like.metadata.owner_references if one.controller), "")
+    found: dict[str, list[int]] = {}
+    for code, owners in enumerate(pods.owners.values):
+        if not any(one.controller and one.kind == "DaemonSet" and one.name == owner for one in owners):
+            continue
+        for row in (pods.owners.codes == code).nonzero()[0].tolist():
+            node = home(pods, row)
+            if node in names and pods.namespaces[row] == like.metadata.namespace:
+                found.setdefault(node, []).append(row)
+    return found
 
 
 def with_daemons_on(snapshot: Snapshot, setup: Setup, nodes: Iterable[Node]) -> Snapshot:

@@ -25,9 +25,10 @@ from kschedx.simulate import workloads
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.in_turn import InTurn
 from kschedx.simulate.mending import Mended
-from kschedx.simulate.rollout import Rolling, roll
+from kschedx.simulate.rollout import roll
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import Options, Simulator
+from kschedx.simulate.strategies import Rolling
 from kschedx.simulate.workloads import Owners, Workload
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot

@@ -14,6 +14,9 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.simulate.nodes import another_like
 from kschedx.snapshot.snapshot import Snapshot
 
+LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""Taints that the node's controller sets with both effects."""
+
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
     """The node `node-1` or `node/node-1`. Raises `InputError` with the nearest name."""
@@ -38,8 +41,9 @@ def tainted(node: Node, text: str) -> Node:
             hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
             raise InputError(f'"{effect}" is no effect', hint=hint)
         key, _, value = rest.partition("=")
-        others = tuple(taint for taint in taints if (taint.key, taint.effect) != (key, effect))
-        left = (*others, Taint(key=key, value=value, effect=effect))
+        effects = (effect, "NoSchedule") if key in LOST and effect == "NoExecute" else (effect,)
+        others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
+        left = (*others, *(Taint(key=key, value=value, effect=one) for one in effects))
     return replace(node, spec=replace(node.spec, taints=left))
 
 

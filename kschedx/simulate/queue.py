@@ -98,6 +98,23 @@ class Step(Struct, frozen=True, kw_only=True):
         }
 
 
+class Departed(Struct, frozen=True, kw_only=True):
+    """A pod that went after so many steps, for no other pod's sake."""
+
+    steps: int
+    pod: int
+    waits: bool
+    """Another one waits in its place."""
+
+
+class Renamed(Struct, frozen=True, kw_only=True):
+    """A pod that goes by another name after so many steps."""
+
+    steps: int
+    pod: int
+    name: str
+
+
 class Queue:
     """Decides about pods until nothing changes any more."""
 
@@ -111,15 +128,15 @@ class Queue:
         missing = run.snapshot.source.missing
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
         self.steps: list[Step] = []
-        self.departures: list[tuple[int, int, bool]] = []
-        """Pods that a drain or a rollout took away: after how many steps, who, and whether they wait again."""
+        self.between: list[Departed | Renamed] = []
+        """What drains and rollouts did between the steps."""
         self.evicted: dict[int, int] = {}
         """Pods that had to go for others and were not made anew, to the step that it was for."""
         self.recreated: dict[int, int] = {}
         """Pods that were evicted and made anew, to that step."""
-        self.gated: list[int] = []
+        self.gated: dict[int, None] = {}
         """Pods that no scheduler looks at yet."""
-        self.of_others: list[int] = []
+        self.of_others: dict[int, None] = {}
         """Pods that wait for a scheduler which the configuration does not have."""
         self._given_up: set[Gang] = set()
         """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
@@ -131,8 +148,8 @@ class Queue:
         pods = self._run.cluster.pods
         waiting = [row for row in rows if not pods.deletion_timestamps[row]]
         taken = [row for row in waiting if self._known(pods.specs[row].scheduler_name)]
-        self.of_others += [row for row in waiting if not self._known(pods.specs[row].scheduler_name)]
-        self.gated += [row for row in taken if pods.specs[row].scheduling_gates]
+        self.of_others |= {row: None for row in waiting if not self._known(pods.specs[row].scheduler_name)}
+        self.gated |= {row: None for row in taken if pods.specs[row].scheduling_gates}
         places = sorted(self._place(row) for row in taken if not pods.specs[row].scheduling_gates)
         return [row for _, row in places]
 
@@ -165,8 +182,13 @@ class Queue:
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""
-        self.departures.append((len(self.steps), row, waits))
+        self.between.append(Departed(steps=len(self.steps), pod=row, waits=waits))
         evict(self._run, row, waits=waits)
+
+    def rename(self, row: int, name: str) -> None:
+        """A pod that waits takes the name of one that is gone."""
+        self.between.append(Renamed(steps=len(self.steps), pod=row, name=name))
+        self._run.cluster.rename(row, name)
 
     def run(self, rows: Iterable[int]) -> None:
         """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.

@@ -1,48 +1,86 @@
-"""How a Deployment's pods of one template take the place of those of another.
+"""How pods of one template take the place of those of another, step by step, each followed by the queue.
 
-Source of the rules: pkg/controller/deployment/rolling.go, and MaxUnavailable and MaxSurge in its util.
+Sources of the rules: pkg/controller/deployment/rolling.go, pkg/controller/statefulset/stateful_set_control.go and
+pkg/controller/daemon/update.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from msgspec import Struct
 
-from kschedx.api.int_or_string import scaled
+from kschedx.api.daemon_set_pods import pinned_to
 from kschedx.api.resource_quota import not_created
 from kschedx.api.types import Pod
 from kschedx.explain.quotas import Ledger
-from kschedx.simulate.changes import Manifest
+from kschedx.simulate.daemon_sets import home
 from kschedx.simulate.simulator import Simulator
-from kschedx.simulate.workloads import Workload, first_to_go
+from kschedx.simulate.strategies import NEXT, ByNode, ByOrdinal, Keeps, Rolling, Rollout, Strategy
+from kschedx.simulate.workloads import Workload, first_to_go, ordinal
 
-_DEFAULT = "25%"
+
+class RolledOut(Struct, frozen=True, kw_only=True):
+    """How far a rollout came."""
+
+    workload: Workload
+    strategy: Strategy
+    old: int
+    """Pods of the template before, those not counted that keep it."""
+    replaced: int
+    """How many of them are gone."""
+    waiting: int
+    """Pods of the new template that find no node."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.replaced == self.old and not self.waiting
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "workload": self.workload.reference,
+            "old": self.old,
+            "replaced": self.replaced,
+            "waiting": self.waiting,
+            "done": self.is_done,
+        }
 
 
-class Rolling(Struct, frozen=True, kw_only=True):
-    """How many pods there may be too many, and too few."""
-
-    surge: int
-    unavailable: int
-
-    @classmethod
-    def of(cls, manifest: Manifest, wanted: int) -> Rolling:
-        """`Recreate` is a rollout in which all pods may be missing and none may be too many."""
-        spec = manifest.get("spec")
-        strategy = spec.get("strategy") if isinstance(spec, dict) else None
-        written = strategy if isinstance(strategy, dict) else {}
-        if written.get("type") == "Recreate":
-            return cls(surge=0, unavailable=wanted)
-        numbers = written.get("rollingUpdate")
-        given = numbers if isinstance(numbers, dict) else {}
-        surge = _share(given.get("maxSurge", _DEFAULT), wanted, is_up=True)
-        unavailable = _share(given.get("maxUnavailable", _DEFAULT), wanted, is_up=False)
-        return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
+def roll_out(simulator: Simulator, rollout: Rollout) -> RolledOut:
+    """Until all pods are replaced, or those that are made find no node."""
+    pods = simulator.run.cluster.pods
+    old, new = ([pods.rows[key] for key in keys] for keys in (rollout.old, rollout.new))
+    match rollout.strategy:
+        case Rolling():
+            roll(simulator, rollout.workload, rollout.strategy, old, new)
+        case ByOrdinal():
+            old = [row for row in old if ordinal(pods.names[row]) >= rollout.strategy.partition]
+            _by_ordinal(simulator, rollout.strategy, old, new)
+        case ByNode():
+            _by_node(simulator, rollout.strategy, old, new)
+        case Keeps():
+            old = []
+        case _:
+            assert_never(rollout.strategy)
+    gone = simulator.left
+    waiting = sum(simulator.run.cluster.pods.node[row] < 0 and row not in simulator.unmade for row in new)
+    return RolledOut(
+        workload=rollout.workload,
+        strategy=rollout.strategy,
+        old=len(old),
+        replaced=sum(row in gone for row in old),
+        waiting=int(waiting),
+    )
 
 
 def roll(
-    simulator: Simulator, workload: Workload, rolling: Rolling, old: Sequence[int], new: Sequence[int], quotas: Ledger
+    simulator: Simulator,
+    workload: Workload,
+    rolling: Rolling,
+    old: Sequence[int],
+    new: Sequence[int],
+    quotas: Ledger | None = None,
 ) -> str:
     """Replace the pods in the rows `old` by those in the rows `new`, which are as many as are wanted, until all are, or
     until those that are made find no node, or no more are made: why the API server refuses those, else empty."""
@@ -51,16 +89,19 @@ def roll(
     left, unmade, made = list(old), list(new), list[int]()
     refusal = ""
     while True:
-        wanted = min(max(len(new) + rolling.surge - len(left) - len(made), 0), len(unmade))
-        more, refusal = _allowed([cluster.pods[row] for row in unmade[:wanted]], quotas)
+        more = min(max(len(new) + rolling.surge - len(left) - len(made), 0), len(unmade))
+        if quotas is not None:
+            more, refusal = _allowed([cluster.pods[row] for row in unmade[:more]], quotas)
+        simulator.make(unmade[:more])
         made, unmade = made + unmade[:more], unmade[more:]
         queue.run(queue.order(row for row in made if cluster.pods.node[row] < 0))
         waiting = sum(int(cluster.pods.node[row] < 0) for row in made)
         here = len(left) + len(made)
         fewer = max(min(here - least - waiting, len(left)), 0)
         for row in first_to_go(simulator.run.snapshot, workload, left)[:fewer]:
-            quotas.give(cluster.pods[row])
-            queue.depart(row, waits=False)
+            if quotas is not None:
+                quotas.give(cluster.pods[row])
+            simulator.take(row)
             left.remove(row)
         if not more and not fewer:
             return refusal
@@ -75,7 +116,50 @@ def _allowed(pods: Sequence[Pod], quotas: Ledger) -> tuple[int, str]:
     return len(pods), ""
 
 
-def _share(value: object, whole: int, *, is_up: bool) -> int:
-    """A number, or a percentage of the whole, rounded as said; the default where it is neither."""
-    found = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
-    return max(found, 0) if found is not None else _share(_DEFAULT, whole, is_up=is_up)
+def _by_ordinal(simulator: Simulator, strategy: ByOrdinal, old: Sequence[int], new: Sequence[int]) -> None:
+    """Each new pod has the name of the one whose place it takes."""
+    cluster, queue = simulator.run.cluster, simulator.queue
+    if strategy.is_ordered and any(cluster.pods.node[row] < 0 for row in old):
+        return
+    successor = {cluster.pods.names[row].removesuffix(NEXT): row for row in new}
+    left = sorted(old, key=lambda row: -ordinal(cluster.pods.names[row]))
+    made: list[int] = []
+    while left:
+        waiting = [row for row in made if cluster.pods.node[row] < 0]
+        turn = left[: max(strategy.unavailable - len(waiting), 0)]
+        if not turn:
+            return
+        for row in turn:
+            name = cluster.pods.names[row]
+            simulator.take(row)
+            queue.rename(successor[name], name)
+            simulator.make([successor[name]])
+            made.append(successor[name])
+        left = left[len(turn) :]
+        queue.run(queue.order(row for row in made if cluster.pods.node[row] < 0))
+
+
+def _by_node(simulator: Simulator, strategy: ByNode, old: Sequence[int], new: Sequence[int]) -> None:
+    """On each node a new pod for the old one: after it, or with a surge before it."""
+    cluster, queue = simulator.run.cluster, simulator.queue
+    pods = cluster.pods
+    successor = {pinned_to(pods.specs[row]): row for row in new}
+    left = {home(pods, row): row for row in old}
+    made: dict[str, int] = {}
+    while True:
+        waiting = [name for name, row in made.items() if cluster.pods.node[row] < 0]
+        ahead = [name for name in left if name not in made]
+        lost = [name for name in ahead if cluster.pods.node[left[name]] < 0]
+        free = max((strategy.surge or strategy.unavailable) - len(waiting) - (0 if strategy.surge else len(lost)), 0)
+        turn = [*lost, *[name for name in ahead if name not in lost][:free]]
+        for name in turn:
+            if not strategy.surge or name not in successor:
+                simulator.take(left.pop(name))
+            if name in successor:
+                simulator.make([successor[name]])
+                made[name] = successor[name]
+        queue.run(queue.order(row for row in made.values() if cluster.pods.node[row] < 0))
+        for name in [name for name in left if name in made and cluster.pods.node[made[name]] >= 0]:
+            simulator.take(left.pop(name))
+        if not turn:
+            return

@@ -18,8 +18,10 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import Drained
+from kschedx.simulate.effects import Effect
 from kschedx.simulate.own_claims import evict
-from kschedx.simulate.queue import Step
+from kschedx.simulate.queue import Departed, Step
+from kschedx.simulate.rollout import RolledOut
 from kschedx.simulate.simulator import Simulator
 from kschedx.simulate.usage import Usage
 from kschedx.simulate.workloads import Owners, Workload
@@ -62,7 +64,14 @@ class Simulation:
     """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
 
     def __init__(
-        self, *, stages: Sequence[Simulator], setup: Setup, before: Snapshot, changes: Sequence[Change] = ()
+        self,
+        *,
+        stages: Sequence[Simulator],
+        setup: Setup,
+        before: Snapshot,
+        changes: Sequence[Change] = (),
+        effects: Sequence[Effect] = (),
+        rolled_out: Sequence[RolledOut] = (),
     ) -> None:
         """`stages` are what happened between changes made by hand; what is told is told as of the end of the last
         one."""
@@ -70,6 +79,9 @@ class Simulation:
         self.before = before
         """The cluster as it was loaded."""
         self.changes = tuple(changes)
+        self.effects = tuple(effects)
+        """Of every change but drains."""
+        self.rolled_out = tuple(rolled_out)
         self.steps: tuple[Step, ...] = tuple(step for stage in stages for step in stage.queue.steps)
         self.drained: tuple[Drained, ...] = tuple(drained for stage in stages for drained in stage.drained)
         self._stages = tuple(stages)
@@ -81,9 +93,11 @@ class Simulation:
     @cached_property
     def queue(self) -> tuple[str, ...]:
         """Every pod that was ever in the queue, in its order, and is still in the cluster."""
-        pods = self.run.cluster.pods
-        keys = {stage.run.cluster.pods.key(row): None for stage in self._stages for row in stage.queue.queued}
-        return tuple(key for key in keys if key in pods.rows)
+        keys: dict[str, None] = {}
+        for stage in self._stages:
+            left = stage.left - stage.queue.evicted.keys()
+            keys |= {stage.run.cluster.pods.key(row): None for row in stage.queue.queued if row not in left}
+        return tuple(key for key in keys if key in self.run.cluster.pods.rows)
 
     @cached_property
     def evicted(self) -> frozenset[str]:
@@ -206,18 +220,20 @@ class Simulation:
         number = step - (len(self.steps) - len(steps))
         assert number >= 0, "a step of a drain"
         assert not self._last.drained, "a step of a drain"
-        run, done, departed = self._replay
+        run, done, seen = self._replay
         if done > number:
-            run, done, departed = self._last.begun(), 0, 0
-        departures = queue.departures
+            run, done, seen = self._last.begun(), 0, 0
         for at in range(done, number + 1):
-            while departed < len(departures) and departures[departed][0] <= at:
-                _, row, waits = departures[departed]
-                evict(run, row, waits=waits)
-                departed += 1
+            while seen < len(queue.between) and queue.between[seen].steps <= at:
+                event = queue.between[seen]
+                if isinstance(event, Departed):
+                    evict(run, event.pod, waits=event.waits)
+                else:
+                    run.cluster.rename(event.pod, event.name)
+                seen += 1
             if at < number:
                 self._again(run, steps[at])
-        self._replay = run, number, departed
+        self._replay = run, number, seen
         return run.cluster.frozen()
 
     def _again(self, run: Run, step: Step) -> None:
@@ -252,7 +268,7 @@ class Simulation:
 
     @cached_property
     def _replay(self) -> tuple[Run, int, int]:
-        """A cluster that moves along with `cluster_before`, how many steps it has seen, and how many departures."""
+        """A cluster that moves along with `cluster_before`, the steps that it has seen, and what was between them."""
         return self._last.begun(), 0, 0
 
     def to_dict(self) -> Json:
@@ -265,6 +281,8 @@ class Simulation:
             "kubernetesVersion": self.setup.release.version,
             "source": source_document(self.before.source),
             "changes": [str(change) for change in self.changes],
+            "effects": [effect.to_dict() for effect in self.effects],
+            "rollouts": [rolled.to_dict() for rolled in self.rolled_out],
             "steps": [step.to_dict() for step in self.steps],
             "placed": dict(self.placed),
             "pending": list(self.pending),

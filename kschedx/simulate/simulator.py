@@ -44,9 +44,10 @@ class Simulator:
         new: Iterable[str] = (),
         *,
         base: Snapshot | None = None,
+        unmade: Iterable[str] = (),
     ) -> None:
         """`new` are pods that were made only now, by `namespace/name`; `base` is the cluster as it was read, which is
-        the start where nobody changed it."""
+        the start where nobody changed it; `unmade` are pods that a rollout has still to make."""
         self.start = start
         self._base = base or start
         self.setup = setup
@@ -62,6 +63,8 @@ class Simulator:
         )
         self.queue.is_last(start.pods.rows[key] for key in new)
         self.drained: list[Drained] = []
+        self.unmade = frozenset(start.pods.rows[key] for key in unmade)
+        """Rows of pods that nobody has made, or that went while they waited."""
 
     def begun(self) -> Run:
         """The cluster as it was in the beginning, to be moved."""
@@ -71,7 +74,18 @@ class Simulator:
 
     def waiting(self) -> list[int]:
         """Rows of the pods that wait, in the order of the queue."""
-        return self.queue.order(self.run.cluster.pods.pending)
+        return self.queue.order(row for row in self.run.cluster.pods.pending if row not in self.unmade)
+
+    def make(self, rows: Iterable[int]) -> None:
+        """A controller makes pods, which wait from now on."""
+        self.unmade -= {*rows}
+
+    def take(self, row: int) -> None:
+        """A controller deletes a pod for good, whether it runs or waits."""
+        if self.run.cluster.pods.node[row] >= 0:
+            self.queue.depart(row, waits=False)
+        else:
+            self.unmade |= {row}
 
     def place(self, pods: Iterable[str]) -> None:
         """Let these pods be scheduled, in the order of the queue."""
@@ -91,13 +105,18 @@ class Simulator:
         self.drained += [evictor.drain(name, comes_back=comes_back) for name in nodes]
 
     @property
+    def left(self) -> frozenset[int]:
+        """Rows of pods that are gone for good, or that nobody has made."""
+        return self.unmade.union(self.run.cluster.pods.gone)
+
+    @property
     def after(self) -> Snapshot:
         """The cluster as it stands, without the pods that are gone for good."""
         frozen = self.run.cluster.frozen()
-        gone = self.run.cluster.pods.gone
-        if not gone:
+        left = self.left
+        if not left:
             return frozen
-        return with_only_pods(frozen, np.setdiff1d(np.arange(len(frozen.pods)), gone))
+        return with_only_pods(frozen, np.setdiff1d(np.arange(len(frozen.pods)), sorted(left)))
 
 
 def pick_by_name(run: Run) -> Pick:

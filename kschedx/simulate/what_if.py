@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
@@ -12,8 +12,11 @@ from kschedx.explain.missing import require_nodes_and_pods
 from kschedx.explain.setup import Setup
 from kschedx.simulate.applying import Workbench
 from kschedx.simulate.changes import Change, Read, Verb, changes
+from kschedx.simulate.effects import Effect
+from kschedx.simulate.rollout import RolledOut, roll_out
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import Options, Simulator
+from kschedx.simulate.strategies import Rollout
 from kschedx.snapshot.snapshot import Snapshot
 
 Asked: TypeAlias = Callable[[Snapshot], Iterable[str]]
@@ -28,7 +31,40 @@ class World(Struct, frozen=True, kw_only=True):
     """`namespace/name` of pods that a change made, or evicted and that wait."""
     added_nodes: tuple[str, ...] = ()
     stages: tuple[Simulator, ...] = ()
-    """Where drains took decisions, between the other changes."""
+    """Where drains and rollouts took decisions, between the other changes."""
+    rollouts: tuple[Rollout, ...] = ()
+    """Those of the last change, which are about to begin."""
+    rolled_out: tuple[RolledOut, ...] = ()
+    """Those of the changes before."""
+    effects: tuple[Effect, ...] = ()
+    """Of every change but drains, in their order."""
+
+    @property
+    def unmade(self) -> frozenset[str]:
+        """The pods that rollouts have still to make."""
+        return _unmade(self.rollouts)
+
+
+class Settled(Struct, frozen=True, kw_only=True):
+    """A cluster after changes, in which everything has its place that they made or evicted."""
+
+    stages: tuple[Simulator, ...]
+    effects: tuple[Effect, ...] = ()
+    rolled_out: tuple[RolledOut, ...] = ()
+
+    @property
+    def last(self) -> Simulator:
+        return self.stages[-1]
+
+    def simulation(self, setup: Setup, before: Snapshot, changes: Sequence[Change]) -> Simulation:
+        return Simulation(
+            stages=self.stages,
+            setup=setup,
+            before=before,
+            changes=changes,
+            effects=self.effects,
+            rolled_out=self.rolled_out,
+        )
 
 
 def changed_world(
@@ -41,24 +77,38 @@ def changed_world(
     asked: Asked | None = None,
 ) -> World:
     """The cluster with all changes, in their order. Before a drain, what the changes made is scheduled, but for what is
-    `asked` about; after it, what it evicts.
+    `asked` about; after it, what it evicts. A rollout is over before the next change.
 
     Raises `InputError` for the first change that cannot be made.
     """
-    workbench = Workbench(snapshot, setup, namespace)
+
+    def is_asked(snapshot: Snapshot, pods: Iterable[str]) -> bool:
+        return asked is not None and not {*asked(snapshot)}.isdisjoint(pods)
+
+    workbench = Workbench(snapshot, setup, namespace, recreate=options.recreate, is_asked=is_asked)
     stages: list[Simulator] = []
-    for is_drain, some in groupby(wanted, key=lambda change: change.verb is Verb.DRAIN):
-        if not is_drain:
-            for change in some:
-                workbench.apply(change)
-            continue
-        nodes = [workbench.node(change).name for change in some]
-        stage = Simulator(workbench.snapshot, setup, options, workbench.changed.new, base=snapshot)
-        stage.place(_others(workbench.snapshot, workbench.changed.new, asked))
-        stage.drain(dict.fromkeys(nodes), comes_back=False)
+    rolled_out: list[RolledOut] = []
+
+    def decide(drained: Sequence[str] = ()) -> None:
+        unmade = _unmade(workbench.rollouts)
+        new = workbench.changed.new
+        stage = Simulator(workbench.snapshot, setup, options, new, base=snapshot, unmade=unmade)
+        stage.place(_others(workbench.snapshot, new, asked, unmade))
+        rolled_out.extend(roll_out(stage, rollout) for rollout in workbench.rollouts)
+        stage.drain(dict.fromkeys(drained), comes_back=False)
         stages.append(stage)
+        workbench.rollouts.clear()
         workbench.snapshot = stage.after
         workbench.new |= dict.fromkeys(map(stage.run.cluster.pods.key, stage.queue.queued))
+
+    for is_drain, some in groupby(wanted, key=lambda change: change.verb is Verb.DRAIN):
+        if is_drain:
+            decide([workbench.node(change).name for change in some])
+            continue
+        for change in some:
+            if workbench.rollouts:
+                decide()
+            workbench.apply(change)
     changed = workbench.changed
     waiting = changed.snapshot.pods
     return World(
@@ -66,12 +116,19 @@ def changed_world(
         new=tuple(key for key in changed.new if not waiting.node_names[waiting.rows[key]]),
         added_nodes=changed.added_nodes,
         stages=tuple(stages),
+        rollouts=tuple(workbench.rollouts),
+        rolled_out=tuple(rolled_out),
+        effects=tuple(workbench.effects),
     )
 
 
-def _others(snapshot: Snapshot, pods: Iterable[str], asked: Asked | None) -> list[str]:
+def _unmade(rollouts: Iterable[Rollout]) -> frozenset[str]:
+    return frozenset(key for rollout in rollouts for key in rollout.new)
+
+
+def _others(snapshot: Snapshot, pods: Iterable[str], asked: Asked | None, unmade: Container[str]) -> list[str]:
     its = {*asked(snapshot)} if asked is not None else set()
-    return [key for key in pods if key not in its]
+    return [key for key in pods if key not in its and key not in unmade]
 
 
 def settled(
@@ -82,16 +139,17 @@ def settled(
     namespace: str,
     *,
     asked: Asked | None = None,
-) -> tuple[Simulator, ...]:
+) -> Settled:
     """The cluster after changes, with what they made and evicted scheduled, but for what is `asked` about; the last of
     these stages ends there.
 
     Raises `InputError` for the first change that cannot be made.
     """
     world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked)
-    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot)
-    last.place(_others(world.snapshot, world.new, asked))
-    return *world.stages, last
+    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
+    last.place(_others(world.snapshot, world.new, asked, world.unmade))
+    rolled_out = tuple(roll_out(last, rollout) for rollout in world.rollouts)
+    return Settled(stages=(*world.stages, last), effects=world.effects, rolled_out=world.rolled_out + rolled_out)
 
 
 def simulate(
@@ -110,12 +168,22 @@ def simulate(
     """
     options = options or Options()
     world = changed_world(snapshot, setup, wanted, options, namespace)
-    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot)
+    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
     if only is None:
         last.queue.run(last.waiting())
     else:
         last.place(only)
-    return Simulation(stages=(*world.stages, last), setup=setup, before=snapshot, changes=wanted)
+    rolled_out = tuple(roll_out(last, rollout) for rollout in world.rollouts)
+    if rolled_out and only is None:
+        last.queue.run(last.waiting())  # there may be room now that there was not before
+    return Simulation(
+        stages=(*world.stages, last),
+        setup=setup,
+        before=snapshot,
+        changes=wanted,
+        effects=world.effects,
+        rolled_out=world.rolled_out + rolled_out,
+    )
 
 
 def drain_in_turn(
@@ -130,9 +198,9 @@ def drain_in_turn(
 ) -> Simulation:
     """Drain nodes one after another; each is back before the next one where `comes_back`. Only what they evict is
     scheduled. Raises `InputError`."""
-    stages = settled(snapshot, setup, wanted, options, namespace)
-    stages[-1].drain(nodes, comes_back=comes_back)
-    return Simulation(stages=stages, setup=setup, before=snapshot, changes=wanted)
+    done = settled(snapshot, setup, wanted, options, namespace)
+    done.last.drain(nodes, comes_back=comes_back)
+    return done.simulation(setup, snapshot, wanted)
 
 
 def drain_each(
@@ -145,14 +213,14 @@ def drain_each(
     namespace: str = "default",
 ) -> Simulation:
     """Drain every node by itself, in the cluster as it is. Raises `InputError`."""
-    stages = settled(snapshot, setup, wanted, options, namespace)
-    last = stages[-1]
+    done = settled(snapshot, setup, wanted, options, namespace)
+    last = done.last
     mark, made = last.run.cluster.mark(), frozenset(last.queue.made)
     for name in nodes:
         last.drain([name], comes_back=True)
         last.run.cluster.revert(mark)
         last.queue.forget(made)
-    return Simulation(stages=stages, setup=setup, before=snapshot, changes=wanted)
+    return done.simulation(setup, snapshot, wanted)
 
 
 def simulate_queue(

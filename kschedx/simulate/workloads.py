@@ -177,6 +177,14 @@ def like_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[P
     return snapshot, made
 
 
+def renamed(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name))
+
+
+def name_of(manifest: Manifest) -> str:
+    return str(_map(manifest, "metadata").get("name") or "")
+
+
 def _with_ordinals(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: frozenset[str]
 ) -> tuple[Snapshot, list[Pod]]:
@@ -215,7 +223,7 @@ def first_to_go(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> 
     without a node, then where most of its pods share a node, then the youngest (pkg/controller/controller_utils.go)."""
     pods = snapshot.pods
     if workload.kind == "StatefulSet":
-        return sorted(rows, key=lambda row: -_ordinal(pods.names[row]))
+        return sorted(rows, key=lambda row: -ordinal(pods.names[row]))
     here = Counter(int(pods.node[row]) for row in rows)
     ordered = sorted(rows, key=lambda row: (pods.creation_timestamps[row] or "9999", row), reverse=True)
     ordered.sort(key=lambda row: -here[int(pods.node[row])] if pods.node[row] >= 0 else 0)
@@ -223,7 +231,8 @@ def first_to_go(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> 
     return ordered
 
 
-def _ordinal(name: str) -> int:
+def ordinal(name: str) -> int:
+    """Of a StatefulSet's pod, by its name."""
     digits = name.rpartition("-")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 

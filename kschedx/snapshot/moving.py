@@ -113,6 +113,15 @@ class MovingCluster:
         self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))
         self._set_nominated(pod, "" if node is None else self.node_names[node])
 
+    def rename(self, pod: int, name: str) -> None:
+        """A pod takes the name of one of its namespace that is gone. `snapshot` is another object then."""
+        pods = self.pods
+        names = [*pods.names]
+        names[pod] = name
+        rows = {key: row for key, row in pods.rows.items() if row != pod}
+        renamed = replace(pods, names=names, rows=rows | {f"{pods.namespaces[pod]}/{name}": pod})
+        self._set_nodes(self.snapshot.cluster, renamed)
+
     def add_node(self, node: Node) -> ClusterRow:
         """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
         cluster = self.snapshot.cluster.with_added(node).moving()

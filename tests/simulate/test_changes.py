@@ -41,14 +41,6 @@ def test_the_replica_that_waits_goes_first() -> None:
     assert not [name for name in gone.names if name.startswith("web")]
 
 
-def test_a_new_template_makes_all_pods_anew() -> None:
-    path = "deploy/web:spec.template.spec.containers[main].resources.requests.cpu"
-    changed = after({"set": f"{path}=3"})
-    assert len(waiting(changed)) == 7
-    pods = changed.snapshot.pods
-    assert not [key for key in pods.rows if key.startswith("shop/web") and pods.node[pods.rows[key]] >= 0]
-
-
 def test_a_workload_is_applied_with_all_its_replicas() -> None:
     container = {"name": "main", "image": "db:1", "resources": {"requests": {"cpu": "100m"}}}
     new = {

@@ -12,7 +12,7 @@ from kschedx.simulate.fit import fit
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 
 
 def daemon_set(spec: Mapping[str, object] | None = None, *, cpu: str = "1") -> Manifest:
@@ -138,3 +138,48 @@ def test_missing_nodes_carry_them_too(there: list[Manifest], nodes: int) -> None
     me = snapshot.pods[snapshot.pods.rows["default/me"]]
     found = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
     assert [(one.like, one.nodes) for one in found.missing] == [("a", nodes)]
+
+
+GPU: Manifest = {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "there", "change", "expected"),
+    [
+        (SSD, ["a"], {"label": "b:disk=ssd"}, ["a", "b"]),
+        (SSD, ["a"], {"label": "a:disk=hdd"}, []),
+        (SSD, ["a"], {"label": "a:rack=7"}, ["a"]),
+        ({}, ["a"], {"taint": "a:gpu=b:NoSchedule"}, ["a"]),
+        ({}, ["a"], {"taint": "a:gpu=b:NoExecute"}, []),
+        (ALL, ["a"], {"taint": "a:gpu=b:NoExecute"}, ["a"]),
+        ({}, ["a", "b"], {"taint": "c:gpu-"}, ["a", "b", "c"]),
+        (GPU, ["a"], {"taint": "a:gpu=b:NoSchedule"}, ["a"]),
+        ({}, ["a", "b", "d"], {"uncordon": "d"}, ["a", "b", "d"]),
+        ({}, ["a"], {"taint": "a:node.kubernetes.io/unreachable:NoExecute"}, ["a"]),
+        (SSD, ["a"], {"set": "node/b:metadata.labels.disk=ssd"}, ["a", "b"]),
+        (SSD, ["a"], {"apply": [machine("b")]}, ["a", "b"]),
+        (SSD, ["a"], {"apply": [machine("e")]}, ["a", "e"]),
+    ],
+    ids=[
+        *("a node becomes its", "a node is its no longer", "another label", "a taint keeps none away that is there"),
+        *("a taint drives it off", "it tolerates that", "a taint goes", "a taint that it tolerates", "uncordon"),
+        *("a node that is lost", "by field", "by manifest", "a new node"),
+    ],
+)
+def test_its_pods_follow_labels_and_taints(
+    spec: Mapping[str, object], there: list[str], change: Mapping[str, object], expected: list[str]
+) -> None:
+    tolerations = [
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
+        for key, effect in (("unreachable", "NoExecute"), ("unschedulable", "NoSchedule"))
+    ]
+    own = spec.get("tolerations")
+    objects = [*NODES, daemon_set(spec)]
+    for name in there:
+        made = its_pod(name, name=f"agent-{name}")
+        every = [*tolerations, *(own if isinstance(own, list) else [])]
+        made["spec"] = {**at(made, "spec"), **spec, "tolerations": every}
+        objects.append(made)
+    found = simulated(objects, change)
+    assert [name for name in on_nodes(found) if name] == expected
+    assert not found.pending

@@ -1,0 +1,169 @@
+"""A cluster whose pods are changed by hand: they are made, go, and give way to others as controllers see to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.answer.subject import admitted
+from kschedx.api.types import Pod
+from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
+from kschedx.simulate import workloads
+from kschedx.simulate.changes import Manifest
+from kschedx.simulate.daemon_sets import home, no_longer, pods_for
+from kschedx.simulate.strategies import NEXT, ByOrdinal, Keeps, Rolling, Rollout, Strategy, Why, strategy_of
+from kschedx.simulate.workloads import Owners, Workload, first_to_go, like_pod, renamed
+from kschedx.snapshot.edits import with_only_pods, with_pods
+from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.snapshot import Snapshot
+
+IsAsked: TypeAlias = Callable[[Snapshot, Iterable[str]], bool]
+"""Whether a question is about one of these pods, `namespace/name`."""
+
+
+class Bench:
+    """What changes of pods come to; nothing is scheduled yet."""
+
+    def __init__(self, snapshot: Snapshot, setup: Setup, *, recreate: bool, is_asked: IsAsked) -> None:
+        """`recreate`: controllers make anew what loses its node. Pods that are asked about give way to those of a new
+        template at once, so that all of these are there to be asked about."""
+        self.snapshot = snapshot
+        self._setup = setup
+        self._does_recreate = recreate
+        self._is_asked = is_asked
+        self.new: dict[str, None] = {}
+        """`namespace/name` of pods that were made or wait anew, in their order."""
+        self.rollouts: list[Rollout] = []
+        """Those that are about to begin."""
+        self._evicted: list[str] = []
+        """Pods that lost their nodes, and wait."""
+        self._gone: list[str] = []
+        """Pods that went though nobody named them."""
+
+    def _apply_maker(self, manifest: dict[str, object]) -> None:
+        workload = workloads.workload_of(manifest)
+        if workload.kind == "Pod":
+            self._apply_pod(manifest, workload.key)
+            return
+        rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
+        before = workloads.manifest_of(self.snapshot, workload)
+        is_new = workloads.has_new_template(self.snapshot, manifest)
+        if is_new and workload.kind == "Job":
+            hint = f"--delete job/{workload.name} first, and apply it then"
+            raise InputError(f"the template of {workload.title} cannot be changed", hint=hint)
+        if rows and is_new and self._is_asked(self.snapshot, [self.snapshot.pods.key(row) for row in rows]):
+            self._drop(rows)
+            rows, is_new = [], False
+        wanted = workloads.wanted_replicas(manifest, before)
+        strategy = strategy_of(manifest, wanted, before) if rows and is_new else None
+        if strategy == Keeps(why=Why.PAUSED):
+            self._set_replicas(workload, rows, wanted)  # with the template before
+        self._keep(workload, manifest)
+        if workload.kind == "DaemonSet":
+            self._apply_daemon_set(workload, manifest, rows, before if is_new else None)
+        elif strategy is not None:
+            self._replace(workload, manifest, strategy, [self.snapshot.pods.key(row) for row in rows], wanted)
+        else:
+            self._set_replicas(workload, rows, wanted)
+
+    def _apply_pod(self, manifest: Manifest, key: str) -> None:
+        if key in self.snapshot.pods.rows:
+            self._drop([self.snapshot.pods.rows[key]])
+        subject = admitted(self.snapshot, manifest, self._setup)
+        self.snapshot = subject.snapshot
+        self._add([subject.pod])
+
+    def _set_replicas(self, workload: Workload, rows: Sequence[int], replicas: int) -> None:
+        if len(rows) > replicas:
+            self._drop(first_to_go(self.snapshot, workload, rows)[: len(rows) - replicas])
+        else:
+            self._add_replicas(workload, rows, replicas - len(rows))
+
+    def _add_replicas(self, workload: Workload, rows: Sequence[int], count: int) -> None:
+        snapshot, pods = self.snapshot, self.snapshot.pods
+        manifest = workloads.manifest_of(snapshot, workload)
+        made: list[Pod] = []
+        if manifest is not None:
+            taken = [pods.names[row] for row in rows]
+            self.snapshot, made = workloads.new_pods(snapshot, self._setup, manifest, count, taken)
+        elif rows:
+            self.snapshot, made = like_pod(snapshot, pods[rows[-1]], count)
+        self._add(made)
+
+    def _apply_daemon_set(
+        self, workload: Workload, manifest: Manifest, rows: Sequence[int], before: Manifest | None
+    ) -> None:
+        """`before` is the manifest with the other template that pods in these rows have."""
+        homes = {home(self.snapshot.pods, row): self.snapshot.pods.key(row) for row in rows}
+        self.snapshot, made = pods_for(self.snapshot, self._setup, manifest, lambda name: name not in homes)
+        self._add(made)
+        if before is None or not rows:
+            return
+        unwanted = [*no_longer(self.snapshot, self._setup, manifest, homes)]
+        self._lose([self.snapshot.pods.rows[homes.pop(name)] for name in unwanted])
+        strategy = strategy_of(manifest, len(homes) + len(made), before)
+        new: list[Pod] = []
+        if not isinstance(strategy, Keeps):
+            self.snapshot, new = pods_for(self.snapshot, self._setup, manifest, homes.__contains__)
+        self._begin(workload, strategy, homes.values(), new)
+
+    def _replace(
+        self, workload: Workload, manifest: Manifest, strategy: Strategy, old: Sequence[str], wanted: int
+    ) -> None:
+        """Who has too few or too many pods gets or loses some first; a Deployment's rollout does that by itself."""
+        pods = self.snapshot.pods
+        if isinstance(strategy, Rolling):
+            taken = [pods.names[pods.rows[key]] for key in old]
+            self.snapshot, new = workloads.new_pods(self.snapshot, self._setup, manifest, wanted, taken)
+            self._begin(workload, strategy, old, new)
+            return
+        self._set_replicas(workload, [pods.rows[key] for key in old], wanted)
+        old = [key for key in old if key in self.snapshot.pods.rows]
+        successors: list[Pod] = []
+        if isinstance(strategy, ByOrdinal):
+            self.snapshot, new = workloads.new_pods(self.snapshot, self._setup, manifest, wanted)
+            successors = [renamed(one, f"{one.metadata.name}{NEXT}") for one in new if one.key in old]
+        self._begin(workload, strategy, old, successors)
+
+    def _begin(self, workload: Workload, strategy: Strategy, old: Iterable[str], new: Sequence[Pod]) -> None:
+        self._add(new)
+        keys = tuple(one.key for one in new)
+        self.rollouts.append(Rollout(workload=workload, strategy=strategy, old=tuple(old), new=keys))
+
+    def _keep(self, workload: Workload, manifest: Manifest) -> None:
+        raw = msgspec.json.encode(manifest)
+        key = (workload.kind, workload.namespace, workload.name)
+        self.snapshot = replace(self.snapshot, workloads={**self.snapshot.workloads, key: raw})
+
+    def _add(self, pods: Sequence[Pod]) -> None:
+        self.snapshot = with_pods(self.snapshot, pods)
+        self.new |= dict.fromkeys(pod.key for pod in pods)
+
+    def _drop(self, rows: Iterable[int]) -> None:
+        kept = np.ones(len(self.snapshot.pods), dtype=np.bool_)
+        kept[list(rows)] = False
+        self.snapshot = with_only_pods(self.snapshot, np.flatnonzero(kept))
+
+    def _lose(self, rows: Sequence[int]) -> None:
+        """Pods go that somebody might have counted on."""
+        if rows:
+            self._gone += map(self.snapshot.pods.key, rows)
+            self._drop(rows)
+
+    def _recreate(self, rows: Sequence[int]) -> None:
+        """Pods that their controllers make anew: they wait, under their old names."""
+        if not self._does_recreate:
+            self._lose(rows)
+            return
+        moving = MovingCluster(self.snapshot)
+        for row in rows:
+            if moving.pods.node[row] >= 0:
+                moving.remove(row, waits=True)
+                self.new[moving.pods.key(row)] = None
+                self._evicted.append(moving.pods.key(row))
+        self.snapshot = moving.frozen()

@@ -1,0 +1,227 @@
+"""A changed template: pods give way to new ones as their controller lets them, as far as those find nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
+from kschedx.render.changes import rollout_text
+from kschedx.simulate.changes import changes
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, at, pod
+from tests.simulate.clusters import deployment, nodes
+
+CPU = "spec.template.spec.containers[main].resources.requests.cpu"
+
+
+def simulated(objects: list[Manifest], *written: Mapping[str, object]) -> Simulation:
+    snapshot = Snapshot.from_objects(objects)
+    return simulate(snapshot, Setup.for_cluster(snapshot), changes(written, lambda path: []), namespace="shop")
+
+
+def asking(cpu: str) -> Manifest:
+    return {"name": "main", "image": "web:1", "resources": {"requests": {"cpu": cpu}}}
+
+
+def web(count: int, strategy: Manifest, *, on: str = "node-1") -> list[Manifest]:
+    made = deployment("web", "1", [on] * count)
+    at(made[0], "spec").update(strategy)
+    return made
+
+
+def stateful(places: list[str | None], **spec: object) -> list[Manifest]:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "db", "controller": True}
+    metadata = {"name": "db", "namespace": "shop", "uid": "db"}
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [asking("1")]}}
+    kept = {"replicas": len(places), "selector": {"matchLabels": {"app": "db"}}, "template": template, **spec}
+    made: list[Manifest] = [{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": kept}]
+    for number, place in enumerate(places):
+        own = {"ownerReferences": [owner], "labels": {"app": "db"}, "namespace": "shop"}
+        made.append(pod(f"db-{number}", on=place, metadata=own, containers=[asking("1")]))
+    return made
+
+
+def daemons(on: list[str], **strategy: object) -> list[Manifest]:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
+    metadata = {"name": "agent", "namespace": "shop", "uid": "agent"}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [asking("1")]}}
+    spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+    rolling = {"updateStrategy": {"rollingUpdate": strategy}} if strategy else {}
+    made: list[Manifest] = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": {**spec, **rolling}}
+    ]
+    for name in on:
+        own = {"ownerReferences": [owner], "labels": {"app": "agent"}, "namespace": "shop"}
+        made.append(pod(f"agent-{name}", on=name, metadata=own, containers=[asking("1")]))
+    return made
+
+
+def left(simulation: Simulation, prefix: str = "") -> dict[str, str]:
+    """Pods in the end, with their nodes."""
+    pods = simulation.after.pods
+    found = {pods.names[row]: pods.node_names[row] for row in range(len(pods)) if pods.names[row].startswith(prefix)}
+    return dict(sorted(found.items()))
+
+
+def cpus(simulation: Simulation) -> dict[str, str]:
+    pods = simulation.after.pods
+    return {
+        pods.names[row]: str(pods.specs[row].containers[0].resources.requests["cpu"])
+        for row in range(len(pods))
+        if pods.node[row] >= 0
+    }
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cpu", "replaced", "waiting", "running"),
+    [
+        ({}, "1500m", 4, 0, 4),
+        ({"maxSurge": 1, "maxUnavailable": 0}, "5", 0, 1, 4),
+        ({"maxSurge": 0, "maxUnavailable": 1}, "9", 1, 1, 3),
+        ({"maxSurge": 0, "maxUnavailable": 2}, "4", 3, 2, 2),
+        ({"maxSurge": 2, "maxUnavailable": 2}, "9", 2, 4, 2),
+        (None, "9", 4, 4, 0),
+    ],
+    ids=["it goes through", "no room beside", "one is lost", "half of it", "both bounds", "Recreate"],
+)
+def test_a_deployment(strategy: Manifest | None, cpu: str, replaced: int, waiting: int, running: int) -> None:
+    """Four pods of 1 cpu on a node of 8."""
+    written: Manifest = {"type": "Recreate"} if strategy is None else {"rollingUpdate": strategy}
+    objects = [*nodes(("8",)), *web(4, {"strategy": written})]
+    found = simulated(objects, {"set": f"deploy/web:{CPU}={cpu}"})
+    [rolled] = found.rolled_out
+    assert (rolled.old, rolled.replaced, rolled.waiting) == (4, replaced, waiting)
+    assert rolled.is_done is (waiting == 0)
+    assert sum(bool(node) for node in left(found).values()) == running
+    assert len(found.pending) == waiting
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu", "expected"),
+    [
+        ({}, "3", {"db-0": "3", "db-1": "3", "db-2": "3"}),
+        ({"updateStrategy": {"rollingUpdate": {"partition": 2}}}, "3", {"db-0": "1", "db-1": "1", "db-2": "3"}),
+        ({"updateStrategy": {"type": "OnDelete"}}, "3", {"db-0": "1", "db-1": "1", "db-2": "1"}),
+        ({}, "9", {"db-0": "1", "db-1": "1"}),
+        ({"replicas": 2}, "3", {"db-0": "3", "db-1": "3"}),
+        ({"replicas": 4}, "2", {"db-0": "2", "db-1": "2", "db-2": "2", "db-3": "2"}),
+    ],
+    ids=["down to the first", "partition", "OnDelete", "the last finds no node", "fewer", "more"],
+)
+def test_a_stateful_set(spec: Manifest, cpu: str, expected: dict[str, str]) -> None:
+    """A pod on each of three nodes of 4."""
+    before = stateful(["node-1", "node-2", "node-3"])
+    [after, *_] = stateful(["node-1", "node-2", "node-3"], **spec)
+    at(after, "spec.template.spec")["containers"] = [asking(cpu)]
+    found = simulated([*nodes(("4", "4", "4")), *before], {"apply": [after]})
+    assert dict(sorted(cpus(found).items())) == expected
+    assert not [name for name in left(found) if "~" in name]
+
+
+def test_pods_of_a_stateful_set_go_in_turn_under_their_names() -> None:
+    found = simulated([*nodes(("4", "4", "4")), *stateful(["node-1", "node-2", "node-3"])], {"set": f"sts/db:{CPU}=2"})
+    assert [step.key for step in found.steps] == ["shop/db-2", "shop/db-1", "shop/db-0"]
+    assert [*found.placed] == ["shop/db-2", "shop/db-1", "shop/db-0"]
+    for number, step in enumerate(found.steps):
+        assert step.decision is not None
+        told = found.explain(number)
+        assert told.cycle.pod.key == step.key
+        assert told.best_nodes == tuple(step.names(step.decision.best))
+
+
+@pytest.mark.parametrize(("policy", "replaced"), [("OrderedReady", 0), ("Parallel", 2)])
+def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, replaced: int) -> None:
+    """db-1 asks for 9 cpu and has no node: Kubernetes' documentation calls what it takes a forced rollback."""
+    made = stateful(["node-1", None], podManagementPolicy=policy)
+    at(made[2], "spec")["containers"] = [asking("9")]
+    at(made[0], "spec.template.spec")["containers"] = [asking("9")]
+    found = simulated([*nodes(("4",)), *made], {"set": f"sts/db:{CPU}=2"})
+    [rolled] = found.rolled_out
+    assert (rolled.old, rolled.replaced) == (2, replaced)
+    assert found.pending == (("shop/db-1",) if not replaced else ())
+    if not replaced:
+        assert "has to be deleted by hand first" in rollout_text(rolled)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cpu", "replaced", "waiting"),
+    [
+        ({}, "2", 3, 0),
+        ({}, "5", 1, 1),
+        ({"maxUnavailable": 2}, "5", 2, 2),
+        ({"maxUnavailable": "100%"}, "5", 3, 3),
+        ({"maxSurge": 1, "maxUnavailable": 0}, "2", 3, 0),
+        ({"maxSurge": 1, "maxUnavailable": 0}, "4", 0, 1),
+    ],
+    ids=["one by one", "it stops", "two at a time", "all", "beside", "no room beside"],
+)
+def test_a_daemon_set(strategy: Manifest, cpu: str, replaced: int, waiting: int) -> None:
+    """A pod of 1 cpu on each of three nodes of 4."""
+    objects = [*nodes(("4", "4", "4")), *daemons(["node-1", "node-2", "node-3"], **strategy)]
+    found = simulated(objects, {"set": f"ds/agent:{CPU}={cpu}"})
+    [rolled] = found.rolled_out
+    assert (rolled.old, rolled.replaced, rolled.waiting) == (3, replaced, waiting)
+    running = sorted(filter(None, left(found, "agent").values()))
+    assert len(running) == len({*running}) == 3 - (waiting if "maxSurge" not in strategy else 0)
+
+
+def test_a_daemon_set_that_selects_other_nodes() -> None:
+    """On nodes that it leaves its pods go at once, on those that it comes to they are made."""
+    objects = [*nodes(("4", "4", "4")), *daemons(["node-1", "node-2"])]
+    selector = '{"kubernetes.io/hostname":"node-3"}'
+    found = simulated(objects, {"set": f"ds/agent:spec.template.spec.nodeSelector={selector}"})
+    assert [*left(found, "agent").values()] == ["node-3"]
+    assert [effect.gone for effect in found.effects] == [("shop/agent-node-1", "shop/agent-node-2")]
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({"paused": True}, "its rollout is paused: its pods keep the template before"),
+        ({}, ""),
+    ],
+)
+def test_a_paused_deployment_keeps_its_pods(change: Manifest, kept: str) -> None:
+    found = simulated([*nodes(("8",)), *web(2, change)], {"set": f"deploy/web:{CPU}=2"})
+    assert [cpu for name, cpu in cpus(found).items() if name.startswith("web")] == (["1", "1"] if kept else ["2", "2"])
+    assert kept in rollout_text(found.rolled_out[0])
+
+
+def test_a_rollout_is_over_before_the_next_change() -> None:
+    objects = [*nodes(("8", "8")), *web(2, {})]
+    found = simulated(
+        objects, {"set": f"deploy/web:{CPU}=2"}, {"set": f"deploy/web:{CPU}=3"}, {"scale": "deploy/web=3"}
+    )
+    assert [cpu for name, cpu in cpus(found).items() if name.startswith("web")] == ["3", "3", "3"]
+    assert [one.replaced for one in found.rolled_out] == [2, 2]
+    assert len(found.placed) == 3
+
+
+def test_the_template_of_a_job_cannot_be_changed() -> None:
+    template = {"spec": {"restartPolicy": "Never", "containers": [asking("1")]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once", "namespace": "shop"}}
+    with pytest.raises(InputError) as raised:
+        simulated([*nodes(), {**job, "spec": {"template": template}}], {"set": f"job/once:{CPU}=2"})
+    assert "the template of Job shop/once cannot be changed (--delete job/once first, and apply it then)" in str(
+        raised.value
+    )
+
+
+def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:
+    stuck = simulated(
+        [*nodes(("8",)), *web(4, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})],
+        {"set": f"deploy/web:{CPU}=5"},
+    )
+    assert rollout_text(stuck.rolled_out[0]) == (
+        "rollout of shop/deploy/web stops: 0 of 4 pods replaced, 1 new pod finds no node;"
+        " at most 1 too many and 0 too few at a time"
+    )
+    done = simulated([*nodes(("4", "4")), *stateful(["node-1", "node-2"])], {"set": f"sts/db:{CPU}=2"})
+    assert rollout_text(done.rolled_out[0]) == (
+        "rollout of shop/sts/db: all 2 pods are replaced, 1 at a time from the highest ordinal down"
+    )

@@ -1,0 +1,85 @@
+"""NoExecute taints that somebody sets: who has to go, who comes back, who stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import kschedx
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+from tests.command import kschedx as ran
+from tests.simulate.clusters import deployment, nodes
+
+NO_EXECUTE = {"taint": "node-1:maintenance=now:NoExecute"}
+TOLERATED: Manifest = {"key": "maintenance", "operator": "Exists", "effect": "NoExecute"}
+
+
+def named(name: str, *tolerations: Mapping[str, object], kind: str = "", on: str = "node-1") -> Manifest:
+    """A pod on node-1, which a controller of this kind has made."""
+    owner = {"apiVersion": "v1", "kind": kind, "name": "it", "uid": "it", "controller": True}
+    metadata: Manifest = {"namespace": "shop", "ownerReferences": [owner] if kind else []}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    return pod(name, on=on, metadata=metadata, spec={"tolerations": [*tolerations], "containers": containers})
+
+
+@pytest.mark.parametrize(
+    ("one", "evicted", "gone"),
+    [
+        (named("web", kind="ReplicaSet"), True, False),
+        (named("alone"), False, True),
+        (named("static", kind="Node"), False, False),
+        (named("web", TOLERATED, kind="ReplicaSet"), False, False),
+        (named("web", {"operator": "Exists"}, kind="ReplicaSet"), False, False),
+        (named("web", {**TOLERATED, "tolerationSeconds": 300}, kind="ReplicaSet"), True, False),
+        (named("web", {**TOLERATED, "effect": "NoSchedule"}, kind="ReplicaSet"), True, False),
+        (named("web", kind="ReplicaSet", on="node-2"), False, False),
+    ],
+    ids=["comes back", "for good", "static", "tolerates", "tolerates all", "for a while", "not this", "elsewhere"],
+)
+def test_who_has_to_go(one: Manifest, evicted: bool, gone: bool) -> None:
+    found = kschedx.simulate(Snapshot.from_objects([*nodes(), one]), changes=[NO_EXECUTE])
+    [effect] = found.effects
+    assert (bool(effect.evicted), bool(effect.gone)) == (evicted, gone)
+    assert len(found.placed) == int(evicted)
+    assert len(found.after.pods) == int(not gone)
+
+
+def test_a_taint_that_was_there_drives_nobody_off() -> None:
+    old = node("node-1", allocatable={"cpu": "4"}, taints=["old=a:NoExecute"])
+    snapshot = Snapshot.from_objects([old, named("web", kind="ReplicaSet")])
+    assert not kschedx.simulate(snapshot, changes=[{"label": "node-1:rack=7"}]).effects[0].evicted
+    assert not kschedx.simulate(snapshot, changes=[{"taint": "node-1:new=a:NoSchedule"}]).effects[0].evicted
+    assert kschedx.simulate(snapshot, changes=[{"taint": "node-1:new=a:NoExecute"}]).effects[0].evicted
+
+
+def test_a_node_that_is_lost_takes_no_pods_either() -> None:
+    """Every pod tolerates that for five minutes, and the node's controller sets NoSchedule with it."""
+    lost = "node.kubernetes.io/unreachable"
+    waits = {"key": lost, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    snapshot = Snapshot.from_objects([*nodes(("8", "1")), named("web", waits, kind="ReplicaSet")])
+    found = kschedx.simulate(snapshot, changes=[{"taint": f"node-1:{lost}:NoExecute"}])
+    assert found.placed == {"shop/web": "node-2"}
+    assert [str(taint) for taint in found.after.cluster.nodes[0].spec.taints] == [
+        f"{lost}:NoExecute",
+        f"{lost}:NoSchedule",
+    ]
+
+
+def test_nobody_comes_back_where_nobody_makes_them_anew() -> None:
+    snapshot = Snapshot.from_objects([*nodes(), named("web", kind="ReplicaSet")])
+    for change in (NO_EXECUTE, {"remove-node": "node-1"}):
+        found = kschedx.simulate(snapshot, changes=[change], recreate=False)
+        assert ([*found.placed], found.effects[0].gone, len(found.after.pods)) == ([], ("shop/web",), 0)
+
+
+def test_the_screen_tells_who_lost_a_node(tmp_path: Path) -> None:
+    objects = [*nodes(("8", "1")), *deployment("web", "1", ["node-1"] * 3), named("alone")]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    found = ran("simulate", "--taint", "node-1:a=b:NoExecute", "-s", path)
+    assert "  3 pods lose their nodes, 1 find another; shop/alone is gone for good" in found.out.splitlines()
+    assert found.code == 1
