@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -19,6 +20,10 @@ POLICY = "Policy"
 """What schedulers before the framework are configured with."""
 
 Json = Mapping[str, object]
+
+
+MOST_BYTES = 4 << 20
+"""Of a file that is looked into although it holds no objects."""
 
 
 class Written(Struct, frozen=True, kw_only=True):
@@ -50,14 +55,23 @@ def find_configuration(path: str) -> Written:
 
     Of several it is the one that a scheduler in the same manifests mounts and names with --config.
     """
-    documents = load_documents(path)
+    try:
+        documents = load_documents(path)
+    except InputError:
+        documents = _without_kinds(path)
+        if not any(
+            True for document, place in documents for _ in (*_configurations(document, place), *_named(document))
+        ):
+            raise
     found = [one for document, place in documents for one in _configurations(document, place)]
     if len(found) > 1:
         named = set(_mounted(document for document, _ in documents))
         found = [one for one in found if (one.config_map, one.key) in named] or found
     if not found:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
-        raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path))
+        elsewhere = next((file for document, _ in documents for file in _named(document)), "")
+        hint = f"kube-scheduler is started with --config={elsewhere} there: that file is meant" if elsewhere else ""
+        raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path), hint=hint)
     if len(found) > 1:
         where = "; ".join(str(one.place) for one in found)
         hint = "give the one that is meant in a file of its own"
@@ -99,8 +113,10 @@ def zero_weights(document: Json) -> Iterator[str]:
 def _configurations(document: Json, place: Place) -> Iterator[Written]:
     if _is_configuration(document):
         yield Written(document=document, place=place)
+        return
     kind = document.get("kind")
     if kind not in ("ConfigMap", "Secret"):
+        yield from _nested(document, "", place)
         return
     metadata = _map(document.get("metadata"))
     name = str(metadata.get("name") or "")
@@ -112,6 +128,54 @@ def _configurations(document: Json, place: Place) -> Iterator[Written]:
         for value in _parsed(text, inside):
             if _is_configuration(value):
                 yield Written(document=value, place=inside, config_map=name, key=key)
+
+
+def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
+    """In what is no object of Kubernetes' own: values of a chart, a tool's own description of a cluster."""
+    inside = Place(source=place.source, object=path)
+    if isinstance(value, dict):
+        if path and _is_configuration(value):
+            yield Written(document=value, place=inside)
+            return
+        for key, item in value.items():
+            yield from _nested(item, f"{path}.{key}" if path else str(key), place)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _nested(item, f"{path}[{index}]", place)
+    elif isinstance(value, str) and f"kind: {KIND}" in value:
+        yield from (Written(document=one, place=inside) for one in _parsed(value, inside) if _is_configuration(one))
+
+
+def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
+    """The documents of a file that holds no objects of Kubernetes; none where it is no YAML either."""
+    found: list[tuple[dict[str, object], Place]] = []
+    with suppress(InputError, OSError):
+        if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= MOST_BYTES:
+            for one in yaml_text.split(Path(path).read_bytes(), source=path):
+                document = yaml_text.load(one, source=path)
+                if document is not None and isinstance(document.value, dict):
+                    found.append((dict(document.value), Place(source=path)))
+    return found
+
+
+def _named(value: object) -> Iterator[str]:
+    """Files that a scheduler is started with --config for: a container's arguments, kubeadm's, k3s'."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _named(item)
+    if not isinstance(value, dict):
+        return
+    words = [*_list(value.get("command")), *_list(value.get("args"))]
+    if any("kube-scheduler" in str(word) for word in words) and (file := _flag(words, "--config")):
+        yield file
+    extra = _map(value.get("scheduler")).get("extraArgs")
+    named = {str(_map(one).get("name")): _map(one).get("value") for one in _list(extra)}
+    named.update(_map(extra))
+    of_k3s = [str(word) for word in _list(value.get("kube-scheduler-arg"))]
+    of_k3s = [word.removeprefix("config=") for word in of_k3s if word.startswith("config=")]
+    yield from (str(file) for file in (named.get("config"), *of_k3s) if file)
+    for item in value.values():
+        yield from _named(item)
 
 
 def _parsed(text: str, place: Place) -> Iterator[Json]:

@@ -75,6 +75,17 @@ def test_plugins(plugins: dict[str, Any], expected: tuple[str, str]) -> None:
     assert expected in found(plugins)
 
 
+def test_the_weight_of_a_plugin_that_nobody_knows_may_be_read() -> None:
+    told = found({"multiPoint": enabled(("Network", 5))})
+    assert ("unknown-plugin", "plugins.multiPoint.enabled[0].name") in told
+    assert "idle-weight" not in {one for one, _ in told}
+
+
+def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
+    told = [one for one in found({"score": disabled("TaintToleration", "NodeAffinity")}) if one[0] == "half-disabled"]
+    assert told == [("half-disabled", "plugins.score")]
+
+
 @pytest.mark.parametrize(
     ("plugins", "args", "expected"),
     [

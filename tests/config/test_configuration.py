@@ -80,7 +80,13 @@ def test_decoding_is_strict(fields: Mapping[str, object], message: str) -> None:
     ("config", "message"),
     [
         ({}, "kind: expected KubeSchedulerConfiguration, found null"),
-        ({"kind": "Policy", "apiVersion": "v1"}, 'kind: expected KubeSchedulerConfiguration, found "Policy"'),
+        (
+            {"kind": "Policy", "apiVersion": "v1"},
+            (
+                'kind: expected KubeSchedulerConfiguration, found "Policy" (schedulers before the '
+                "framework read it: --kube-version 1.13)"
+            ),
+        ),
         (
             {"kind": "KubeSchedulerConfiguration", "apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
             (

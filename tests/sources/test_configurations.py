@@ -35,6 +35,7 @@ spec:
 """
 
 
+KUBEADM = "kind: ClusterConfiguration\napiVersion: kubeadm.k8s.io/v1beta4\n"
 FIRST = HEAD + "profiles: [{schedulerName: first}]"
 SECOND = HEAD + "profiles: [{schedulerName: second}]"
 BOTH = [config_map("one", main=FIRST), config_map("two", main=SECOND, other=FIRST)]
@@ -71,6 +72,9 @@ FOLDER = "mountPath: /etc/kubernetes/scheduler"
             ],
             "second",
         ),
+        # values of a chart, and what a tool says of a cluster
+        (["scheduler:\n  config:\n" + "".join(f"    {line}\n" for line in FIRST.splitlines())], "first"),
+        (["files:\n- contents: |\n" + "".join(f"    {line}\n" for line in SECOND.splitlines())], "second"),
     ],
 )
 def test_it_is_found_where_people_keep_it(tmp_path: Path, documents: list[str], name: str) -> None:
@@ -83,6 +87,19 @@ def test_it_is_found_where_people_keep_it(tmp_path: Path, documents: list[str], 
     ("documents", "parts"),
     [
         (["kind: Pod\napiVersion: v1"], ("expected one KubeSchedulerConfiguration, found Pod",)),
+        (
+            [deployment(mount=FOLDER, source="name: one")],
+            ("found Deployment", "is started with --config=/etc/kubernetes/scheduler/main.yaml there"),
+        ),
+        (
+            [KUBEADM + "scheduler: {extraArgs: [{name: config, value: /etc/s.yaml}]}"],
+            ("found ClusterConfiguration", "--config=/etc/s.yaml there"),
+        ),
+        (
+            [KUBEADM + "scheduler: {extraArgs: {config: /s.yaml}}"],
+            ("--config=/s.yaml there",),
+        ),
+        (["kube-scheduler-arg: [v=2, config=/etc/k3s.yaml]"], ("found nothing", "--config=/etc/k3s.yaml there")),
         (["kind: Policy\napiVersion: audit.k8s.io/v1"], ("found Policy",)),
         (BOTH, ("found 3", "ConfigMap one[main.yaml]", "ConfigMap two[other.yaml]", "in a file of its own")),
         ([config_map("one", main=HEAD + "profiles: [")], ("ConfigMap one[main.yaml]", "not valid YAML")),

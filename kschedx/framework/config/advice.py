@@ -183,6 +183,8 @@ def _idle_weights(subject: Subject) -> Iterator[Advice]:
             where = f"{path}.enabled[{number}].weight"
             if point not in ("score", "multiPoint", "placementScore"):
                 yield Advice(id="idle-weight", path=where, text=f"a weight at {point} is never read: only score weighs")
+            elif plugin.name in subject.profile.unknown:
+                continue
             elif "score" not in subject.implements.get(plugin.name, ()) and point == "multiPoint":
                 text = f"{plugin.name} does not score, so its weight is never read"
                 yield Advice(id="idle-weight", path=where, text=text)
@@ -216,24 +218,30 @@ def _flat_shape(subject: Subject) -> Iterator[Advice]:
 
 
 def _half_disabled(subject: Subject) -> Iterator[Advice]:
-    """Points of one plugin that need each other."""
+    """Points of one plugin that need each other; those of which the same is to be said are told together."""
+    names: dict[tuple[str, str, str], list[str]] = {}
     for first, second, alone in (("preFilter", "filter", FILTERS_ALONE), ("preScore", "score", SCORES_ALONE)):
         before, after = subject.profile.points[first], subject.profile.points[second]
         for name, points in subject.implements.items():
             if not {first, second} <= points or (name in before) == (name in after):
                 continue
             off, on = (second, first) if name in before else (first, second)
-            text = f"{name} is disabled at {off} but not at {on}"
             match off:
                 case "filter":
-                    text += ", where it still runs for every pod, and may reject it or leave nodes out"
+                    then = ", where {it} still run{s} for every pod, and may reject it or leave nodes out"
                 case "score":
-                    text += ", where it prepares scores that nobody asks for"
+                    then = ", where {it} prepare{s} scores that nobody asks for"
                 case _ if name in alone:
-                    text += ", where the same work is done for each node"
+                    then = ", where the same work is done for each node"
                 case _:
-                    text += f", which fails without what {off} prepares"
-            yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
+                    then = ", which fail{s} without what {off} prepares"
+            names.setdefault((off, on, then), []).append(name)
+    for (off, on, then), those in names.items():
+        is_one = len(those) == 1
+        told = then.format(it="it" if is_one else "they", s="s" if is_one else "", off=off)
+        listed = those[0] if is_one else f"{', '.join(those[:-1])} and {those[-1]}"
+        text = f"{listed} {'is' if is_one else 'are'} disabled at {off} but not at {on}{told}"
+        yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
 
 
 def _unchecked(subject: Subject) -> Iterator[Advice]:

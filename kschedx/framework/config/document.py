@@ -11,6 +11,8 @@ from kschedx.api.integers import Int32, Int64
 from kschedx.framework.duration import Duration
 
 KIND = "KubeSchedulerConfiguration"
+POLICY = "Policy"
+"""Of schedulers before the framework."""
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 

@@ -20,6 +20,7 @@ from kschedx.framework.config.decoding import decode, missing_field_errors
 from kschedx.framework.config.document import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
+    POLICY,
     ConfigurationDocument,
     Extender,
     ProfileDocument,
@@ -111,7 +112,8 @@ def decode_document(
         raise refuse("", f"expected a {KIND}, found {shown(config)}")
     kind, version = config.get("kind"), config.get("apiVersion")
     if kind != KIND:
-        raise refuse("kind", f"expected {KIND}, found {shown(kind)}")
+        hint = "schedulers before the framework read it: --kube-version 1.13" if kind == POLICY else ""
+        raise refuse("kind", f"expected {KIND}, found {shown(kind)}", hint)
     if version not in release.config_versions:
         allowed = " or ".join(release.config_versions)
         told = f"Kubernetes {release.version} expects {allowed}, found {shown(version)}"
