@@ -49,7 +49,10 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         codes = np.zeros(count, dtype=np.int64)
         first = np.full(count, -1, dtype=np.int64)
         for number, answer in enumerate(verdicts.values()):
-            news = (codes == 0) & answer.rejected
+            rejected = answer.rejected
+            if not rejected.any():
+                continue
+            news = (codes == 0) & rejected
             codes[news] = answer.codes[news]
             first[news] = number
         return cls(plugins=tuple(verdicts), verdicts=tuple(verdicts.values()), codes=codes, plugin=first)
@@ -88,8 +91,9 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
             if told[row]:
                 reasons.update(status.reasons)
         told[list(self.with_nominated)] = False
-        for index, verdicts in enumerate(self.verdicts):
-            reasons += verdicts.count_reasons(told & (self.plugin == index))
+        occurring = np.bincount(self.plugin + 1, minlength=len(self.verdicts) + 1)[1:]
+        for index in np.flatnonzero(occurring).tolist():
+            reasons += self.verdicts[index].count_reasons(told & (self.plugin == index))
         return reasons
 
 

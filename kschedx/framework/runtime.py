@@ -6,7 +6,7 @@ Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/sched
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -81,6 +81,7 @@ class Framework:
         self.release = release
         self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}
+        self._by_point: dict[tuple[str, type[Plugin]], tuple[Plugin, ...]] = {}
         self.extenders = _extenders(config, ask, self.snapshot)
 
     def on(self, snapshot: Snapshot) -> Self:
@@ -89,8 +90,11 @@ class Framework:
 
     def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """The plugins of an extension point in order."""
-        found = tuple(self._plugin(name) for name in self.profile.points[point])
-        return tuple(plugin for plugin in found if isinstance(plugin, kind))
+        found = self._by_point.get((point, kind))
+        if found is None:
+            every = tuple(self._plugin(name) for name in self.profile.points[point])
+            found = self._by_point[point, kind] = tuple(plugin for plugin in every if isinstance(plugin, kind))
+        return cast("tuple[P, ...]", found)
 
     def _plugin(self, name: str) -> Plugin:
         if name not in self._plugins:

@@ -117,9 +117,10 @@ class Verdicts(Struct, frozen=True, kw_only=True):
     def count_reasons(self, rows: BoolArray) -> Counter[str]:
         """How many nodes each reason is given for, among those where the mask (node,) holds."""
         counts: Counter[str] = Counter()
-        for code, count in zip(*np.unique(self.reasons.codes[rows], return_counts=True), strict=True):
-            for reason in self.reasons.values[int(code)]:
-                counts[reason] += int(count)
+        times = np.bincount(self.reasons.codes[rows], minlength=len(self.reasons.values))
+        for code in np.flatnonzero(times).tolist():
+            for reason in self.reasons.values[code]:
+                counts[reason] += int(times[code])
         return counts
 
     @classmethod

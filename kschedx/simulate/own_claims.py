@@ -39,6 +39,8 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
     """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
     of the same names."""
     run.evict(row, waits=waits)
+    if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):
+        return
     pod = run.cluster.pods[row]
     claims = run.snapshot.storage.claims
     names = [ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral]

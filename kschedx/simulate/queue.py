@@ -8,9 +8,10 @@ with its first member.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from msgspec import Struct
@@ -325,4 +326,5 @@ class Queue:
 
 
 def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
-    return next(candidate for candidate in found.candidates if candidate.node == node)
+    """The candidate on a node; they are in node order."""
+    return found.candidates[bisect_left(found.candidates, node, key=attrgetter("node"))]

@@ -121,14 +121,15 @@ class Simulator:
 
 def pick_by_name(run: Run) -> Pick:
     """The first name in alphabetical order."""
-    ranks: dict[tuple[str, ...], IntArray] = {}
+    names: tuple[str, ...] = ()
+    ranks: IntArray = np.zeros(0, dtype=np.int64)
 
     def pick(rows: ClusterRows) -> ClusterRow:
-        names = run.cluster.node_names
-        if names not in ranks:
-            ranks.clear()
-            ranks[names] = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
-        return ClusterRow(int(rows[ranks[names][rows].argmin()]))
+        nonlocal names, ranks
+        if names is not run.cluster.node_names:
+            names = run.cluster.node_names
+            ranks = np.argsort(np.argsort(np.array(names, dtype=np.str_)))
+        return ClusterRow(int(rows[ranks[rows].argmin()]))
 
     return pick
 

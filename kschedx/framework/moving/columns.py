@@ -27,6 +27,7 @@ class FilterColumn:
         self.reason = np.zeros(0, dtype=np.int32)
         self.reasons: list[tuple[str, ...]] = []
         self._number: dict[tuple[str, ...], int] = {}
+        self._told: tuple[ClusterRows, Verdicts] | None = None
 
     def copy(self) -> FilterColumn:
         """The same, to be changed by itself."""
@@ -37,6 +38,7 @@ class FilterColumn:
 
     def put(self, verdicts: Verdicts) -> None:
         """The verdicts of all nodes."""
+        self._told = None
         self.codes = verdicts.codes.astype(np.int8)
         self.reasons = list(verdicts.reasons.values)
         self.reason = verdicts.reasons.codes.astype(np.int32)
@@ -49,6 +51,7 @@ class FilterColumn:
         reason = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
         if np.array_equal(self.codes[rows], verdicts.codes) and np.array_equal(self.reason[rows], reason):
             return False
+        self._told = None
         self.codes[rows] = verdicts.codes
         self.reason[rows] = reason
         return True
@@ -60,11 +63,11 @@ class FilterColumn:
         return number
 
     def verdicts(self, rows: ClusterRows) -> Verdicts:
-        """As the plugin gave them for these nodes, without its explanations."""
-        return Verdicts(
-            codes=self.codes[rows].astype(np.int64),
-            reasons=Column(self.reason[rows].astype(np.int64), self.reasons),
-        )
+        """As the plugin gave them for these nodes, without its explanations; the same object while nothing changes."""
+        if self._told is None or not np.array_equal(self._told[0], rows):
+            codes, reason = self.codes[rows].astype(np.int64), self.reason[rows].astype(np.int64)
+            self._told = rows, Verdicts(codes=codes, reasons=Column(reason, list(self.reasons)))
+        return self._told[1]
 
 
 class ScoreColumn:

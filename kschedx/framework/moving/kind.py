@@ -181,8 +181,7 @@ class Kind:
             return
         part = self._framework.nodes.at(rows)
         self._filtering.evaluate_touched(self._state, pod, part, nodes_too=nodes_too)
-        if not self._filtering.is_rare:
-            self._scoring.evaluate_touched(self._state, pod, part, nodes_too=nodes_too)
+        self._scoring.touch(rows, nodes_too=nodes_too)
         if KEPT in self._state:
             self._state[KEPT].forget(rows)
 

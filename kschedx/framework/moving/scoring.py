@@ -18,7 +18,7 @@ from kschedx.framework.moving.columns import ScoreColumn
 from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState, NotPreparedError
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import IntArray, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRows, cluster_rows
 
@@ -36,6 +36,8 @@ class Scoring:
         self._feasible = cluster_rows([])
         self._sum: IntArray = np.zeros(0, dtype=np.int64)
         """What the scores that are plain sums come to."""
+        self._touched: list[tuple[ClusterRows, bool]] = []
+        """Nodes to which pods came, or that pods left, since the scores were asked for, and whether nodes changed."""
         self._nodes: NodeTable | None = None
         """The feasible nodes by their rows, with what their pods request at some time."""
         self._not_scored: frozenset[str] = frozenset()
@@ -48,6 +50,7 @@ class Scoring:
         other = copy(self)
         other._columns = [one.copy() for one in self._columns]
         other._sum = self._sum.copy()
+        other._touched = list(self._touched)
         return other
 
     def scores(self) -> Scores:
@@ -79,6 +82,8 @@ class Scoring:
 
     def totals(self, state: CycleState, pod: Pod, feasible: ClusterRows) -> IntArray:
         """(feasible node,)"""
+        if self._touched:
+            self._evaluate_touched(state, pod)
         if feasible is not self._feasible and not np.array_equal(feasible, self._feasible):
             self._nodes = None
             for score in self._columns:
@@ -112,6 +117,7 @@ class Scoring:
     def evaluate(self, state: CycleState, pod: Pod) -> None:
         """Everything, for the first time."""
         self.is_rare = False
+        self._touched = []
         self._sum = np.zeros(len(self._framework.nodes), dtype=np.int64)
         self._evaluate(state, pod, self._columns, [plugin for plugin, _ in self._pre_scores])
 
@@ -130,9 +136,15 @@ class Scoring:
         ]
         self._evaluate(state, pod, anew, [plugin for plugin, _ in self._pre_scores if plugin.name in plugins])
 
-    def evaluate_touched(self, state: CycleState, pod: Pod, part: NodeTable, *, nodes_too: bool) -> None:
-        """As of `Filtering`."""
-        rows = part.rows
+    def touch(self, rows: ClusterRows, *, nodes_too: bool) -> None:
+        """As `evaluate_touched` of `Filtering`, when the scores are asked for."""
+        self._touched.append((rows, nodes_too))
+
+    def _evaluate_touched(self, state: CycleState, pod: Pod) -> None:
+        nodes_too = any(of_nodes for _, of_nodes in self._touched)
+        rows = ClusterRows(distinct(np.concatenate([rows for rows, _ in self._touched])))
+        self._touched = []
+        part = self._framework.nodes.at(rows)
         for score in self._columns:
             if score.touch is Touch.CLUSTER:
                 score.weighted = None

@@ -29,6 +29,8 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows, each_cluster_row, each_row, of_whole, rows_where
 
+_FEW_NODES = 4
+
 NO_VICTIMS = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("No preemption victims found for incoming pod",))
 NOT_HELPFUL = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("Preemption is not helpful for scheduling",))
 
@@ -209,15 +211,32 @@ def reprieve(
 def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
     """As `reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds. `room` is that
     of the nodes `fits`."""
-    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     free, count = room.limit - room.used, potential.count[fits]
+    if len(fits) <= _FEW_NODES:
+        return _reprieve_one_by_one(room, fits, potential, free)
+    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    every = room.weights(potential.pods)
     for turn in range(int(count.max(initial=0))):
         rows = np.flatnonzero(count > turn)
         asked = potential.at(TableRows(fits[rows]), turn)
-        weights = room.weights(potential.pods[asked])
+        weights = every[asked]
         stays = (weights <= free[rows]).all(axis=1)
         evicted[asked[~stays]] = True
         free[rows[stays]] -= weights[stays]
+    return evicted
+
+
+def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictims, free: IntArray) -> BoolArray:
+    """The same; for few nodes arrays of one element cost more than the numbers in them."""
+    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    for row, left in zip(fits.tolist(), free.tolist(), strict=True):
+        first, last = int(potential.start[row]), int(potential.start[row + 1])
+        for victim, weights in enumerate(room.weights(potential.pods[first:last]).tolist(), start=first):
+            after = [room - weight for room, weight in zip(left, weights, strict=True)]
+            if min(after, default=0) < 0:
+                evicted[victim] = True
+            else:
+                left = after
     return evicted
 
 

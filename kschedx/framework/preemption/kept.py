@@ -25,7 +25,8 @@ class KeptDryRuns:
         self._codes: IntArray = np.zeros(count, dtype=np.int64)
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
         self._reasons: list[tuple[str, ...]] = []
-        self._candidates: list[Candidate | None] = [None] * count
+        self._candidates = np.full(count, None, dtype=np.object_)
+        """A `Candidate` where the code is Success."""
         self._ranks: IntArray = np.zeros((count, len(RULES)), dtype=np.int64)
 
     def forget(self, nodes: ClusterRows) -> None:
@@ -56,7 +57,7 @@ class KeptDryRuns:
         """The candidates among nodes that are all known, in node order, (candidate, rule) what the rules of selection
         say of each, and the verdicts of the whole cluster, `untried` for all other nodes."""
         able = nodes.rows[self._codes[nodes.rows] == Code.SUCCESS]
-        candidates = tuple(filter(None, map(self._candidates.__getitem__, able.tolist())))
+        candidates: tuple[Candidate, ...] = tuple(self._candidates[able].tolist())
         codes = np.full(len(self._codes), untried.code, dtype=np.int64)
         reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
         codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]

@@ -124,8 +124,8 @@ def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntA
     code_of = {name: code for code, name in enumerate(namespaces.values)}
     order, start = rows_by_group(namespaces.codes, len(code_of))
     for budget in budgets:
-        selector = budget_selector(budget)
         namespace = code_of.get(budget.metadata.namespace)
+        selector = None if namespace is None else budget_selector(budget)
         if selector is None or namespace is None:
             continue
         inside = order[start[namespace] : start[namespace + 1]]
