@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from msgspec import Struct
@@ -12,25 +12,33 @@ from kschedx.api.quantity import Unit
 from kschedx.api.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.api.types import Pod, Taint
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
+from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.limits import AT_MAXIMUM
 from kschedx.autoscaler.pods import Outcome
 from kschedx.autoscaler.remedy import (
+    AddGroup,
     RaiseMaximum,
     RaisePriority,
     Remedy,
     RemedyStep,
     RequestAtMost,
     ResourceAmount,
+    SetFlag,
     TolerateTaints,
     UncordonNode,
 )
-from kschedx.autoscaler.status import AutoscalerStatus
+from kschedx.autoscaler.status import AutoscalerStatus, GroupStatus, Health, ScaleUp
+from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource
 from kschedx.fixes import pod_edits
+from kschedx.fixes.required_labels import labels_for, requirements_of
+from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 6
+MOST_MODELS = 3
+"""Groups after which one that is not there is modelled."""
 LEAST_SHARE = 2
 """A request is not cut to less than half."""
 _PLENTY = 1000
@@ -41,23 +49,43 @@ class _Trial(Struct, frozen=True, kw_only=True):
     pod: Pod
     snapshot: Snapshot | None = None
     status: AutoscalerStatus | None = None
+    templates: Mapping[str, CloudTemplate] | None = None
+    """Of groups that are not there."""
+    flags: Flags | None = None
 
 
 def remedies(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> tuple[Remedy, ...]:
-    """For a pod that nothing is added for; changes to the pod come first."""
-    if scaling.choice is not None:
+    """For a pod that nothing is added for; changes to the pod come first, and a group that is not there yet where
+    nothing else helps."""
+    if scaling.choice is not None or scaling.is_waiting:
         return ()
     found: dict[RemedyStep, Remedy] = {}
     for trial in islice(_trials(autoscaler, scaling, pod), MOST_TRIALS):
-        then = autoscaler.about(trial.pod, snapshot=trial.snapshot, status=trial.status)
-        if then is None or then.choice is None or not then.choice.resizes:
-            continue
-        first = then.choice.resizes[0]
-        step = trial.step
-        if isinstance(step, RaiseMaximum):
-            step = replace(step, after=first.after)
-        found.setdefault(step, Remedy(step=step, group=first.group, nodes=first.after - first.before))
+        remedy = _tried(autoscaler, trial)
+        if remedy is not None:
+            found.setdefault(remedy.step, remedy)
+    if not found:
+        tried = (_tried(autoscaler, trial) for trial in islice(_new_groups(autoscaler, scaling, pod), MOST_MODELS))
+        return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
     return tuple(found.values())
+
+
+def _tried(autoscaler: Autoscaler, trial: _Trial) -> Remedy | None:
+    then = autoscaler.about(
+        trial.pod, snapshot=trial.snapshot, status=trial.status, templates=trial.templates, flags=trial.flags
+    )
+    if then is None:
+        return None
+    if then.choice is None and then.is_waiting:
+        fitting = next(group.name for group in then.groups if group.fits and not group.skipped)
+        return None if isinstance(trial.step, RaiseMaximum) else Remedy(step=trial.step, group=fitting, nodes=0)
+    if then.choice is None or not then.choice.resizes:
+        return None
+    first = then.choice.resizes[0]
+    step = trial.step
+    if isinstance(step, RaiseMaximum):
+        step = replace(step, after=first.after)
+    return Remedy(step=step, group=first.group, nodes=first.after - first.before)
 
 
 def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
@@ -116,9 +144,80 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 ),
             )
             yield _Trial(step=UncordonNode(node=name), pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
+            if autoscaler.behaviour.cordoned_templates_can_be_opened:
+                flags = replace(autoscaler.flags, scale_from_unschedulable=True)
+                yield _Trial(step=SetFlag(name="scale-from-unschedulable"), pod=pod, flags=flags)
 
 
 def _untolerated(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
     for taint in taints:
         if untolerated((taint,), pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False) is not None:
             yield taint
+
+
+def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
+    """Groups like those that are there, the nearest first, but for the labels that the pod asks for and the taints that
+    it does not tolerate."""
+    if scaling.pod.outcome is not Outcome.CONSIDERED:
+        return
+    models = sorted(
+        (group for group in scaling.groups if group.template is not None and group.rejections),
+        key=lambda group: len(group.rejections),
+    )
+    asking = _Asking(pod=pod, profile=autoscaler.profile, snapshot=autoscaler.snapshot)
+    for group in models:
+        plugins = {status.plugin for status in group.rejections}
+        template = group.template
+        if template is None or not plugins <= _OF_LABELS_AND_TAINTS:
+            continue
+        for requirements in requirements_of(asking):
+            named = labels_for(template.node.metadata.labels, requirements)
+            if named is not None and not named[0] and named[1] != template.node.metadata.labels:
+                yield _new_group(autoscaler, template, group, named[1], pod)
+                break
+
+
+_OF_LABELS_AND_TAINTS = frozenset({"NodeAffinity", "TaintToleration", "VolumeBinding", "VolumeZone"})
+"""The plugins that a group's labels and taints can satisfy."""
+
+
+def _new_group(
+    autoscaler: Autoscaler, template: Template, like: GroupVerdict, labels: Mapping[str, str], pod: Pod
+) -> _Trial:
+    node = template.node
+    before = node.metadata.labels
+    without = tuple(_untolerated(node.spec.taints, pod))
+    changed = replace(
+        node,
+        metadata=replace(node.metadata, labels=dict(labels)),
+        spec=replace(node.spec, taints=tuple(one for one in node.spec.taints if one not in without)),
+    )
+    name = f"{like.name}-new"
+    groups = autoscaler.status.groups
+    new = GroupStatus(name=name, target=0, max_size=_PLENTY, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY)
+    step = AddGroup(
+        like=like.name,
+        labels=tuple(sorted((key, value) for key, value in labels.items() if before.get(key) != value)),
+        without_labels=tuple(sorted(before.keys() - labels.keys())),
+        without_taints=without,
+    )
+    return _Trial(
+        step=step,
+        pod=pod,
+        status=replace(autoscaler.status, groups=(*groups, new)),
+        templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},
+    )
+
+
+def _not_made_anew(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:
+    """The pods of a template that come with every node, but for those that a known DaemonSet makes where it runs."""
+    known = {one.uid for one in daemon_sets(autoscaler.snapshot)}
+    return tuple(
+        pod for pod in template.pods if pod.metadata.controller is None or pod.metadata.controller.uid not in known
+    )
+
+
+class _Asking(Struct, frozen=True, kw_only=True):
+    pod: Pod
+    profile: Profile
+    snapshot: Snapshot

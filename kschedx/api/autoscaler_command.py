@@ -12,6 +12,9 @@ Written = dict[str, list[str]]
 
 PROGRAM = "cluster-autoscaler"
 
+SCHEDULER_CONFIG = "scheduler-config-file"
+"""The file whose profile the autoscaler judges all pods with, instead of the default one."""
+
 SCALE_UP = frozenset({
     "cloud-provider", "expander", "balance-similar-node-groups", "balancing-label", "balancing-ignore-label",
     "memory-difference-ratio", "max-free-difference-ratio", "max-allocatable-difference-ratio", "max-nodes-total",
@@ -20,6 +23,7 @@ SCALE_UP = frozenset({
     "new-pod-scale-up-delay", "startup-taint", "ignore-taint", "startup-taint-prefix", "status-taint", "force-ds",
     "scale-from-unschedulable", "scale-up-from-zero", "fastpath-binpacking-enabled",
     "scaleup-simulation-for-skipped-node-groups-enabled", "bypassed-scheduler-names", "allowed-scheduler-names",
+    SCHEDULER_CONFIG,
 })  # fmt: skip
 """The flags that decide about adding nodes."""
 
@@ -31,7 +35,7 @@ SCALE_DOWN = frozenset({
     "scale-down-candidates-pool-min-count", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization",
     "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
     "cores-total", "memory-total", "gpu-total", "min-replica-count",
-    "blocking-system-pod-distruption-timeout", "max-drain-parallelism",
+    "blocking-system-pod-distruption-timeout", "max-drain-parallelism", SCHEDULER_CONFIG,
 })  # fmt: skip
 """The flags that decide about removing nodes."""
 

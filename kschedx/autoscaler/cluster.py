@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.autoscaler_command import SCALE_DOWN, SCALE_UP, Written
+from kschedx.api.autoscaler_command import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
 from kschedx.autoscaler.answers import Answer, Choice, PodAnswer, Result
@@ -20,16 +20,17 @@ from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.machines import machine_templates
 from kschedx.autoscaler.membership import Membership, membership
 from kschedx.autoscaler.pods import UNSCHEDULABLE, Outcome
+from kschedx.autoscaler.scheduling import scheduling
 from kschedx.autoscaler.state import Setup
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
-from kschedx.autoscaler.templates import Template, cloud_templates
+from kschedx.autoscaler.templates import CloudTemplate, Template, cloud_templates
 from kschedx.errors import ConfigError
-from kschedx.framework.config import load_profiles
+from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.releases import Release
-from kschedx.releases.autoscaler import MEASURED, autoscaler_behaviour
+from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -39,6 +40,8 @@ class Options(Struct, frozen=True, kw_only=True):
     group_label: str = ""
     flags: Mapping[str, Sequence[str]] = {}
     file: GroupsFile = GroupsFile()
+    config: Mapping[str, object] | None = None
+    """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default one."""
 
 
 class GroupVerdict(Struct, frozen=True, kw_only=True):
@@ -95,6 +98,10 @@ class Autoscaler:
             return None
         return cls(snapshot, read_status(written.data.get("status", "")), options, scheduler.release)
 
+    @cached_property
+    def behaviour(self) -> AutoscalerBehaviour:
+        return autoscaler_behaviour(self.release.version)
+
     @property
     def is_measured(self) -> bool:
         """Loops of this release were recorded."""
@@ -127,10 +134,26 @@ class Autoscaler:
         said = {name: list(values) for name, values in self._options.flags.items()}
         return {name: values for name, values in {**(self._deployed or {}), **said}.items() if name in SCALE_DOWN}
 
+    @property
+    def config_not_here(self) -> str:
+        """The path of the scheduler configuration that the autoscaler uses, where nobody has given it."""
+        if self._options.config is not None or not self.behaviour.takes_scheduler_config:
+            return ""
+        return (self.written_flags.get(SCHEDULER_CONFIG) or [""])[-1]
+
+    @property
+    def profile(self) -> Profile:
+        """That pods are judged with. Raises `ConfigError`."""
+        return self._scheduling.profiles[0]
+
+    @cached_property
+    def _scheduling(self) -> SchedulerConfig:
+        return scheduling(self._options.config, self.release)
+
     def _is_readable(self, name: str, values: list[str]) -> bool:
         """What a Deployment says is taken as far as it can be read."""
         try:
-            Flags.read({name: values}, autoscaler_behaviour(self.release.version))
+            Flags.read({name: values}, self.behaviour)
         except ConfigError:
             return False
         return True
@@ -138,7 +161,7 @@ class Autoscaler:
     @cached_property
     def flags(self) -> Flags:
         """Raises `ConfigError`."""
-        return Flags.read(self.written_flags, autoscaler_behaviour(self.release.version))
+        return Flags.read(self.written_flags, self.behaviour)
 
     @cached_property
     def membership(self) -> Membership:
@@ -153,20 +176,25 @@ class Autoscaler:
         status: AutoscalerStatus | None = None,
         more: Mapping[str, str] | None = None,
         flags: Flags | None = None,
+        templates: Mapping[str, CloudTemplate] | None = None,
     ) -> Loop:
-        """One loop over the cluster, or over what has become of it; `more` are new nodes with their groups."""
+        """One loop over the cluster, or over what has become of it; `more` are new nodes with their groups,
+        `templates` what the cloud says of further groups."""
         snapshot = snapshot or self.snapshot
         groups = {**self.membership.groups, **(more or {})}
-        scheduler = load_profiles(None, self.release)
+        scheduler = self._scheduling
         taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
             Setup(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
                 group_of=lambda node: groups.get(node.name),
                 status=status or self.status,
-                cloud=cloud_templates({**machine_templates(snapshot), **self._options.file.templates}),
+                cloud={
+                    **cloud_templates({**machine_templates(snapshot), **self._options.file.templates}),
+                    **(templates or {}),
+                },
                 flags=flags or self.flags,
-                behaviour=autoscaler_behaviour(self.release.version),
+                behaviour=self.behaviour,
                 now=nanoseconds(taken),
             )
         )
@@ -177,12 +205,19 @@ class Autoscaler:
         return _run(self.loop())
 
     def about(
-        self, pod: Pod, *, snapshot: Snapshot | None = None, status: AutoscalerStatus | None = None
+        self,
+        pod: Pod,
+        *,
+        snapshot: Snapshot | None = None,
+        status: AutoscalerStatus | None = None,
+        templates: Mapping[str, CloudTemplate] | None = None,
+        flags: Flags | None = None,
     ) -> PodScaling | None:
         """What becomes of a pod that waits, among all others that do; None for one that does not wait.
 
         A pod that is not in the snapshot is looked at as if kube-scheduler had just given it up, long enough ago; one
-        that is there, with the spec that it is given with. `snapshot` and `status` are what has become of the cluster.
+        that is there, with the spec that it is given with. `snapshot`, `status`, `templates` and `flags` are what has
+        become of the cluster and its autoscaler.
         """
         changed = snapshot or self.snapshot
         row = changed.pods.rows.get(pod.key)
@@ -193,8 +228,10 @@ class Autoscaler:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
             changed = replace(changed, pods=changed.pods.with_spec(row, pod.spec), _tables={})
-        is_own = changed is self.snapshot and status is None
-        loop, answer = self._own if is_own else _run(self.loop(changed, status=status))
+        is_own = changed is self.snapshot and status is None and flags is None
+        loop, answer = (
+            self._own if is_own else _run(self.loop(changed, status=status, templates=templates, flags=flags))
+        )
         mine = next((one for one in answer.pods if one.row == row), None)
         return None if mine is None else _about(loop, answer, mine)
 

@@ -41,7 +41,25 @@ class RaiseMaximum(Struct, frozen=True, kw_only=True):
     after: int
 
 
-RemedyStep: TypeAlias = RaisePriority | TolerateTaints | RequestAtMost | UncordonNode | RaiseMaximum
+class SetFlag(Struct, frozen=True, kw_only=True):
+    """A switch of the autoscaler's own command line."""
+
+    name: str
+
+
+class AddGroup(Struct, frozen=True, kw_only=True):
+    """A group of its own, whose nodes are like those of another one but for these."""
+
+    like: str
+    labels: tuple[tuple[str, str], ...] = ()
+    """Key and value."""
+    without_labels: tuple[str, ...] = ()
+    without_taints: tuple[Taint, ...] = ()
+
+
+RemedyStep: TypeAlias = (
+    RaisePriority | TolerateTaints | RequestAtMost | UncordonNode | RaiseMaximum | SetFlag | AddGroup
+)
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
@@ -50,4 +68,4 @@ class Remedy(Struct, frozen=True, kw_only=True):
     step: RemedyStep
     group: str
     nodes: int
-    """That are added to the group."""
+    """That are added to the group; 0 where it fits the group then, and nodes for other pods come first."""

@@ -13,11 +13,11 @@ from kschedx.autoscaler.answers import Answer
 from kschedx.autoscaler.document import Json, document
 from kschedx.autoscaler.flags import Flags, FlagValue
 from kschedx.autoscaler.loop import Loop
+from kschedx.autoscaler.scheduling import scheduling
 from kschedx.autoscaler.state import Setup
 from kschedx.autoscaler.status import read_status
 from kschedx.autoscaler.templates import cloud_templates
-from kschedx.errors import ConfigError, InputError
-from kschedx.framework.config import load_profiles
+from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
 from kschedx.releases import resolve
 from kschedx.releases.autoscaler import autoscaler_behaviour
@@ -76,10 +76,7 @@ def setup_of(
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
     status = read_status(written.data.get("status", ""))
     names = {group.name for group in status.groups}
-    scheduler = load_profiles(config, release)
-    if len(scheduler.profiles) != 1:
-        count = len(scheduler.profiles)
-        raise ConfigError(f"the cluster-autoscaler takes one profile, and the configuration has {count}")
+    scheduler = scheduling(config, release)
     framework = Framework(scheduler.profiles[0], scheduler, snapshot, release)
 
     def group_of(node: Node) -> str | None:

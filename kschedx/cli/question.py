@@ -93,18 +93,22 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         told = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
         if not (self.autoscaler_flag or self.node_group_label or told):
             return None
+        from kschedx.api.autoscaler_command import SCHEDULER_CONFIG
         from kschedx.autoscaler.cluster import Options
         from kschedx.autoscaler.command_line import typed
         from kschedx.autoscaler.flags import check_known
         from kschedx.autoscaler.groups_file import GroupsFile, read_groups
+        from kschedx.cli import named_profiles
         from kschedx.cli.one_document import one_document
 
         flags = typed(self.autoscaler_flag)
         check_known(list(flags))
+        configurations = flags.get(SCHEDULER_CONFIG)
         file = GroupsFile()
         for path in told:
             file = file.with_other(read_groups(one_document(path), path))
-        return Options(group_label=self.node_group_label, flags=flags, file=file)
+        config = named_profiles.configuration(configurations[-1]) if configurations else None
+        return Options(group_label=self.node_group_label, flags=flags, file=file, config=config)
 
     @cached_property
     def _told_by_autoscaler(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -14,15 +15,29 @@ from kschedx.api.pod_claims import claim_name
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.api.types import NodeAffinity, Pod
-from kschedx.fixes.situation import Situation
 from kschedx.framework.args import NodeAffinityArgs
+from kschedx.framework.config import Profile
+from kschedx.snapshot.snapshot import Snapshot
 
 NODE_NAME_FIELD = "metadata.name"
 MOST_TERMS = 3
 MOST_COMBINATIONS = 9
 
 
-def requirements_of(situation: Situation, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+class Asking(Protocol):
+    """A pod, and what there is that asks something of its node beside it."""
+
+    @property
+    def pod(self) -> Pod: ...
+
+    @property
+    def profile(self) -> Profile: ...
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+
+def requirements_of(situation: Asking, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
     """Every combination of terms of which one would do: all that it asks of one node's labels. Without `devices` claims
     may get others than those that they have."""
     of_devices = _device_terms(situation) if devices else (None,)
@@ -41,7 +56,7 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
     return _required(rules) or (None,)
 
 
-def _terms_of_profile(situation: Situation) -> tuple[NodeSelectorTerm | None, ...]:
+def _terms_of_profile(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
     """Each term of the affinity that the profile adds would do."""
     args = situation.profile.args.get("NodeAffinity")
     return _required(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
@@ -52,7 +67,7 @@ def _required(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
     return () if required is None else required.node_selector_terms[:MOST_TERMS]
 
 
-def _volume_terms(situation: Situation) -> list[NodeSelectorTerm | None]:
+def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
     """Terms from which the pod's volumes can be reached: one of each volume, all in one."""
     storage = situation.snapshot.storage
     of_each: list[tuple[NodeSelectorTerm, ...]] = []
@@ -77,7 +92,7 @@ def _volume_terms(situation: Situation) -> list[NodeSelectorTerm | None]:
     ] or [None]
 
 
-def _meant_for(claim: PersistentVolumeClaim, situation: Situation) -> PersistentVolume | None:
+def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVolume | None:
     """The volume that names the claim, which gets no other."""
     for one in situation.snapshot.storage.volumes.values():
         reference = one.spec.claim_ref
@@ -86,7 +101,7 @@ def _meant_for(claim: PersistentVolumeClaim, situation: Situation) -> Persistent
     return None
 
 
-def _unbound_terms(claim: PersistentVolumeClaim, situation: Situation) -> Iterator[NodeSelectorTerm]:
+def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[NodeSelectorTerm]:
     """Where volumes of the claim's class can be made, or where those are that wait for a claim."""
     storage = situation.snapshot.storage
     storage_class = storage.classes.get(claim.storage_class)
@@ -106,7 +121,7 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: Situation) -> Iterat
         yield NodeSelectorTerm()  # a volume that is yet to be made
 
 
-def _device_terms(situation: Situation) -> tuple[NodeSelectorTerm | None, ...]:
+def _device_terms(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
     """Where the devices are that the pod's claims have already; they may get others."""
     claims = situation.snapshot.devices.claims
     for reference in situation.pod.spec.resource_claims:
@@ -167,7 +182,7 @@ def labels_for(
     return made.pop(NODE_NAME_FIELD, ""), made
 
 
-def contradiction(situation: Situation) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+def contradiction(situation: Asking) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
     """Two requirements that no label satisfies, where every combination of terms has such a pair."""
     found: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
     for requirements in requirements_of(situation, devices=False):

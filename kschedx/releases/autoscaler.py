@@ -61,6 +61,9 @@ class AutoscalerBehaviour(DatedFacts):
     similar_groups_limit_the_estimate: bool = since("1.28")
     """What is left of the maxima of the group and its similar ones is a limit."""
 
+    takes_scheduler_config: bool = since("1.28")
+    """`--scheduler-config-file`; before, the default profile judges."""
+
     # --- the choice (config/flags/flags.go, core/scaleup/orchestrator)
 
     default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})

@@ -23,7 +23,7 @@ from kschedx.render.layout import BLANK, DIM, fact_lines, paragraph, text
 from kschedx.render.units import amount, count, listed
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe, headline
-from kschedx.render.words.autoscaler import remedy_title
+from kschedx.render.words.autoscaler import remedy_text
 
 MOST_GROUPS = 5
 """Lines of groups on the first screen."""
@@ -47,8 +47,8 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
             lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
     lines += _event(explanation, scaling, width)
     for number, remedy in enumerate(explanation.scaling_remedies):
-        told = f"{remedy_title(remedy.step)} (verified: adds {count(remedy.nodes, 'node')} to {remedy.group})"
-        lines += paragraph(told, width, first="  fix       " if number == 0 else " " * _INDENT, indent=_INDENT + 2)
+        first = "  fix       " if number == 0 else " " * _INDENT
+        lines += paragraph(remedy_text(remedy), width, first=first, indent=_INDENT + 2)
     lines += [line for told in _basis(autoscaler) for line in _fact("by", told, width)]
     return lines
 
@@ -121,6 +121,9 @@ def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
             return "does nothing: the pod is nominated for a node, where others are about to go"
         case Outcome.DELETING:
             return "does nothing: the pod is being deleted"
+        case Outcome.NOT_LOOKED_AT if scaling.result is not Result.NOT_TRIED:
+            allowed = listed(flags.allowed_schedulers, MOST_NAMES)
+            return f"does not look at it: --allowed-scheduler-names={allowed} leaves its scheduler out"
         case Outcome.NOT_LOOKED_AT:
             return "looks at no pod: too many nodes are not ready"
         case _:
@@ -168,7 +171,7 @@ class _Row(Struct, frozen=True, kw_only=True):
 
     groups: tuple[GroupVerdict, ...]
     told: str
-    nearness: tuple[int, ...]
+    nearness: tuple[float, ...]
 
 
 def _rows(groups: Sequence[GroupVerdict]) -> list[_Row]:
@@ -180,9 +183,9 @@ def _rows(groups: Sequence[GroupVerdict]) -> list[_Row]:
     return sorted(rows, key=lambda row: row.nearness)
 
 
-def _nearness(group: GroupVerdict) -> tuple[int, ...]:
-    findings = sum(max(len(status.findings), 1) for status in group.rejections)
-    return (group.template is None, len(group.rejections), findings, bool(group.skipped))
+def _nearness(group: GroupVerdict) -> tuple[float, ...]:
+    away = sum(finding.distance for status in group.rejections for finding in status.findings)
+    return (group.template is None, len(group.rejections), away, bool(group.skipped))
 
 
 def _told(group: GroupVerdict) -> str:
@@ -278,6 +281,11 @@ def _basis(autoscaler: Autoscaler) -> Iterator[str]:
         told.append("no node could be told to be of a group (--node-group-label KEY tells it)")
     if not autoscaler.flags_are_known:
         told.append("default flags (--autoscaler-flag)")
+    if autoscaler.config_not_here:
+        told.append(
+            f"the default profile: its own, {autoscaler.config_not_here}, is not here "
+            "(--autoscaler-flag scheduler-config-file=FILE)"
+        )
     if autoscaler.membership.ambiguous:
         told.append(f"{count(len(autoscaler.membership.ambiguous), 'node')} may be of several groups")
     if not autoscaler.is_measured:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.autoscaler import small
 from tests.command import ROOT, kschedx
 
 GROWS = str(ROOT / "fixtures/autoscaler-grows/cluster.yaml")
 MAXIMUM = str(ROOT / "fixtures/autoscaler-at-maximum/cluster.yaml")
+ZONAL = "eks-general-a-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
 NAME = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
 
 
@@ -97,6 +101,11 @@ def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
         ("autoscaler-at-maximum", "checkout-7c9d", f"raise the maximum of {NAME} from 3 to 4"),
         ("autoscaler-daemonsets-fill-template", "report-5f4b", "request at most 830m cpu"),
         ("autoscaler-below-cutoff", "placeholder-3a7f", "give it a priority of at least -10"),
+        (
+            "autoscaler-zone-without-group",
+            "ledger-0",
+            f"add a group like {ZONAL} with label topology.ebs.csi.aws.com/zone=eu-west-1c",
+        ),
     ],
 )
 def test_what_would_help_was_tried(story: str, pod: str, title: str) -> None:
@@ -110,3 +119,87 @@ def test_a_group_without_a_node_is_known_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "groups.yaml").write_text(json.dumps(groups), encoding="utf-8")
     found = scaling("--node-group-label", "nobody", "--node-groups", str(tmp_path / "groups.yaml"))
     assert found["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
+
+
+def _affinity(key: str, operator: str) -> Mapping[str, object]:
+    terms = [{"matchExpressions": [{"key": key, "operator": operator}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "node", "title"),
+    [
+        ({"nodeSelector": {"disk": "nvme"}}, {}, "add a group like workers with label disk=nvme"),
+        (
+            {"nodeSelector": {"disk": "nvme"}},
+            {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
+            "add a group like workers with label disk=nvme and without taint dedicated=db:NoSchedule",
+        ),
+        (
+            {"affinity": _affinity("group", "DoesNotExist")},
+            {},
+            "add a group like workers without label group",
+        ),
+    ],
+)
+def test_a_group_that_is_not_there_was_tried(
+    tmp_path: Path, spec: Mapping[str, Any], node: Mapping[str, object], title: str
+) -> None:
+    objects = [small.status(small.group()), {**small.node(), "spec": node}, small.pod("web", **spec)]
+    found = scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
+    assert found["fixes"] == [{"title": title, "group": "workers-new", "nodes": 1}]
+
+
+def test_no_group_is_made_up_where_room_is_what_lacks(tmp_path: Path) -> None:
+    objects = [small.status(small.group()), small.node(), small.pod("web", cpu="64", nodeSelector={"disk": "nvme"})]
+    assert "fixes" not in scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
+
+
+def test_what_is_tried_may_be_behind_other_pods(tmp_path: Path) -> None:
+    tainted = {**small.node(), "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}}
+    others = [small.pod(f"other-{number}", cpu="1500m") for number in range(3)]
+    spare = small.node("spare-0", group="spare")
+    full = [small.pod(f"full-{node}", cpu="1500m", nodeName=node) for node in ("spare-0", "workers-0")]
+    web = small.pod("web", nodeSelector={"group": "workers"})
+    groups = small.status(small.group(), small.group("spare"))
+    cluster = _written(tmp_path, [groups, tainted, spare, *full, *others, web])
+    found = scaling(
+        "--node-group-label", "group", "--autoscaler-flag", "expander=most-pods", cluster=cluster, pod="web"
+    )
+    assert found["fixes"] == [{"title": "tolerate dedicated=db:NoSchedule", "group": "workers", "nodes": 0}]
+
+
+def test_the_autoscaler_has_a_scheduler_configuration_of_its_own(tmp_path: Path) -> None:
+    command = ["cluster-autoscaler", "--cloud-provider=aws", "--scheduler-config-file=/etc/ca/scheduler.yaml"]
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "kube-system", "name": "cluster-autoscaler"},
+        "spec": {"template": {"spec": {"containers": [{"name": "ca", "command": command}]}}},
+    }
+    unwilling = {**small.node(), "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}}
+    full = small.pod("full", cpu="1500m", nodeName="workers-0")
+    cluster = _written(tmp_path, [small.status(small.group()), unwilling, full, small.pod("web"), deployment])
+    label = ("--node-group-label", "group")
+    without = scaling(*label, cluster=cluster, pod="web")
+    assert (without["scaleUps"], without["schedulerConfigFile"]) == ([], "/etc/ca/scheduler.yaml")
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(json.dumps(_profiles({"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}})))
+    given = scaling(*label, "--autoscaler-flag", f"scheduler-config-file={config}", cluster=cluster, pod="web")
+    assert given["scaleUps"] == [{"group": "workers", "from": 1, "to": 2, "max": 5}]
+    assert "schedulerConfigFile" not in given
+    config.write_text(json.dumps(_profiles({"schedulerName": "a"}, {"schedulerName": "b"})))
+    options = (*label, "--autoscaler-flag", f"scheduler-config-file={config}")
+    ran = kschedx("why", "pod/web", "-n", "shop", "-s", cluster, *options)
+    assert (ran.code, "takes one profile, and the configuration has 2" in ran.err) == (2, True)
+
+
+def _profiles(*profiles: Mapping[str, object]) -> Mapping[str, object]:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return {**kind, "profiles": list(profiles)}
+
+
+def _written(folder: Path, objects: Sequence[Mapping[str, object]]) -> str:
+    path = folder / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), encoding="utf-8")
+    return str(path)

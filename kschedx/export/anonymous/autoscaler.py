@@ -12,6 +12,8 @@ _KEYS = frozenset({"balancing-label", "balancing-ignore-label", "startup-taint",
 """Flags whose value is the key of a label or taint."""
 _KEPT = frozenset({"bypassed-scheduler-names", "allowed-scheduler-names", "cloud-provider", "expander"})
 """Flags whose names stay, as a scheduler's does everywhere."""
+_SOME_FILE = "scheduler.yaml"
+"""Stands for the path of a file, which could name something."""
 _AMOUNT = re.compile(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
 
 
@@ -30,5 +32,7 @@ def _values(name: str, values: list[str], names: Names) -> Iterator[str]:
     for value in values:
         if name in _KEYS:
             yield label_key(value, names)
+        elif name == autoscaler_command.SCHEDULER_CONFIG:
+            yield _SOME_FILE
         elif name in _KEPT or _AMOUNT.fullmatch(value):
             yield value

@@ -6,13 +6,17 @@ from typing import assert_never
 
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.autoscaler.remedy import (
+    AddGroup,
     RaiseMaximum,
     RaisePriority,
+    Remedy,
     RemedyStep,
     RequestAtMost,
+    SetFlag,
     TolerateTaints,
     UncordonNode,
 )
+from kschedx.render.units import count
 
 
 def remedy_title(step: RemedyStep) -> str:
@@ -29,5 +33,26 @@ def remedy_title(step: RemedyStep) -> str:
             return f"uncordon {node}, so that new nodes do not count as cordoned"
         case RaiseMaximum(group=group, before=before, after=after):
             return f"raise the maximum of {group} from {before} to {after}"
+        case SetFlag(name=name):
+            return f"give cluster-autoscaler --{name}"
+        case AddGroup(like=like):
+            return f"add a group like {like} {_but_for(step)}"
         case _:
             assert_never(step)
+
+
+def _but_for(step: AddGroup) -> str:
+    """`with label disktype=ssd and without taint dedicated=gpu:NoSchedule`."""
+    differences = (
+        ("with label", [f"{key}={value}" for key, value in step.labels]),
+        ("without label", step.without_labels),
+        ("without taint", list(map(str, step.without_taints))),
+    )
+    return " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
+
+
+def remedy_text(remedy: Remedy) -> str:
+    """The title, and what was found when it was tried."""
+    where = "it" if isinstance(remedy.step, AddGroup) else remedy.group
+    then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"it fits {where} then, and is next"
+    return f"{remedy_title(remedy.step)} (verified: {then})"
