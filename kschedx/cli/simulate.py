@@ -74,7 +74,7 @@ def simulate(
         bool,
         typer.Option(
             "--autoscale",
-            help="cluster-autoscaler, or Karpenter, adds nodes first, until it adds no more.",
+            help="cluster-autoscaler, Karpenter, or one after the other, adds nodes first, until it adds no more.",
             show_default=False,
         ),
     ] = False,
@@ -105,9 +105,8 @@ def simulate(
         if autoscaler is not None:
             growth = grow(autoscaler)
             snapshot = growth.snapshot
-        else:
-            provisioned = _provisioned(snapshot, question)
-            snapshot = provisioned.snapshot
+        provisioned = _provisioned(snapshot, question, is_alone=growth is None)
+        snapshot = snapshot if provisioned is None else provisioned.snapshot
     options = Options(
         recreate=not no_recreate,
         seed=seed,
@@ -131,18 +130,18 @@ def simulate(
     return exit_code(simulation)
 
 
-def _provisioned(snapshot: Snapshot, question: Question) -> Provisioned:
-    """What Karpenter adds first. Raises `InputError` where there is none either."""
+def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
+    """What Karpenter adds. Raises `InputError` where there is neither it nor another one."""
     from kschedx.errors import InputError
     from kschedx.karpenter.cluster import Karpenter
     from kschedx.karpenter.cluster import Options as Provisioning
     from kschedx.karpenter.growth import grow
 
     karpenter = Karpenter.of(snapshot, question.provisioning or Provisioning())
-    if karpenter is None:
+    if karpenter is None and is_alone:
         hint = "the one writes the ConfigMap kube-system/cluster-autoscaler-status, the other has NodePools"
         raise InputError("--autoscale: nothing is known of a cluster-autoscaler or Karpenter here", hint=hint)
-    return grow(karpenter)
+    return None if karpenter is None else grow(karpenter)
 
 
 def report(
@@ -171,13 +170,20 @@ def report(
         from kschedx.autoscaler.pod_document import growth_document
         from kschedx.simulate.mending import Mending
 
-        grown = {} if growth is None else {"autoscaler": growth_document(growth)}
+        grown = None if growth is None else growth_document(growth)
         if provisioned is not None:
+            from kschedx.answer.explanation import KARPENTER
             from kschedx.karpenter.pod_document import growth_document as provisioned_document
 
-            grown = {"autoscaler": provisioned_document(provisioned)}
+            of_karpenter = provisioned_document(provisioned)
+            grown = of_karpenter if grown is None else {**grown, KARPENTER: of_karpenter}
         fixes = {"fixes": Mending(simulation).to_list(MOST_FIXED)}
-        return simulation.to_dict() | fixes | ({} if ties is None else {"ties": ties}) | grown
+        return (
+            simulation.to_dict()
+            | fixes
+            | ({} if ties is None else {"ties": ties})
+            | ({} if grown is None else {"autoscaler": grown})
+        )
 
     def names() -> list[str]:
         return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)

@@ -29,6 +29,25 @@ def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = 
 _RANGE = {"from": INTEGER, "to": INTEGER, "max": INTEGER}
 _REASONS: Mapping[str, Json] = {"code": {"enum": list(CODES)}, "reasons": STRINGS}
 
+_KARPENTER = _object(
+    {
+        "kind": {"const": "karpenter"},
+        "follows": STRING,
+        "outcome": STRING,
+        "pools": by_name(_object({"certainty": STRING}, {"reason": STRING, "text": STRING})),
+        "skippedPools": by_name(STRING),
+        "event": STRING,
+        "typesAreKnown": _BOOLEAN,
+        "byChance": _BOOLEAN,
+    },
+    {
+        "adds": _object({"pool": STRING, "instanceTypes": STRINGS}),
+        "expectedOn": STRING,
+        "gaveUpPreference": _BOOLEAN,
+        "fixes": array(_object({"title": STRING, "pool": STRING, "instanceTypes": STRINGS})),
+    },
+)
+
 _CLUSTER_AUTOSCALER = _object(
     {
         "kind": {"const": "cluster-autoscaler"},
@@ -58,41 +77,14 @@ _CLUSTER_AUTOSCALER = _object(
         "error": STRING,
         "alternatives": STRINGS,
         "isWaiting": _BOOLEAN,
+        "schedulerConfigFile": STRING,
         "fixes": array(_object({"title": STRING, "group": STRING, "nodes": INTEGER})),
-    },
-)
-
-_KARPENTER = _object(
-    {
-        "kind": {"const": "karpenter"},
-        "follows": STRING,
-        "outcome": STRING,
-        "pools": by_name(_object({"certainty": STRING}, {"reason": STRING, "text": STRING})),
-        "skippedPools": by_name(STRING),
-        "event": STRING,
-        "typesAreKnown": _BOOLEAN,
-        "byChance": _BOOLEAN,
-    },
-    {
-        "adds": _object({"pool": STRING, "instanceTypes": STRINGS}),
-        "expectedOn": STRING,
-        "gaveUpPreference": _BOOLEAN,
-        "fixes": array(_object({"title": STRING, "pool": STRING, "instanceTypes": STRINGS})),
+        "karpenter": _KARPENTER,
     },
 )
 
 AUTOSCALER: Json = {"oneOf": [_CLUSTER_AUTOSCALER, _KARPENTER]}
 
-_GROWTH_OF_GROUPS = _object(
-    {
-        "kind": {"const": "cluster-autoscaler"},
-        "loops": INTEGER,
-        "groups": by_name(_object(_RANGE)),
-        "helped": INTEGER,
-        "result": STRING,
-        "byChance": _BOOLEAN,
-    }
-)
 _GROWTH_OF_POOLS = _object(
     {
         "kind": {"const": "karpenter"},
@@ -106,6 +98,17 @@ _GROWTH_OF_POOLS = _object(
     }
 )
 
+_GROWTH_OF_GROUPS = _object(
+    {
+        "kind": {"const": "cluster-autoscaler"},
+        "loops": INTEGER,
+        "groups": by_name(_object(_RANGE)),
+        "helped": INTEGER,
+        "result": STRING,
+        "byChance": _BOOLEAN,
+    },
+    {"karpenter": _GROWTH_OF_POOLS},
+)
 GROWTH: Json = {"oneOf": [_GROWTH_OF_GROUPS, _GROWTH_OF_POOLS]}
 """What the autoscaler adds in the end, of a Simulation."""
 

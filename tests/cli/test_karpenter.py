@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+import yaml
+
+from kschedx.schemas import check_document
+from tests.autoscaler import small
 from tests.command import ROOT, kschedx
 
 GROWS = str(ROOT / "fixtures/karpenter-grows/cluster.yaml")
@@ -94,3 +100,43 @@ def test_its_nodes_take_the_pods_that_wait() -> None:
 def test_all_pending_pods_end_with_it() -> None:
     told = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
     assert "Karpenter would add 1 node of NodePool general, c6i.2xlarge for 2 pods" in told
+
+
+def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all(Path(LIMIT).read_text(encoding="utf-8")))
+    both = [*objects, small.status(small.group(maximum=1)), small.node(cpu="1")]
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump_all(both), encoding="utf-8")
+    options = ("-s", str(tmp_path / "both.yaml"), "--node-group-label", "group", "-o", "json")
+    told = json.loads(kschedx("why", "pod/checkout-7c9d", "-n", "shop", *options).out)
+    check_document(told)
+    assert (told["autoscaler"]["kind"], told["autoscaler"]["karpenter"]["kind"]) == ("cluster-autoscaler", "karpenter")
+    ran = json.loads(kschedx("simulate", "--autoscale", *options).out)
+    check_document(ran)
+    assert ran["autoscaler"]["groups"] == {}
+    assert ran["autoscaler"]["karpenter"]["nodes"] == []
+
+
+@pytest.mark.parametrize(
+    ("story", "pod"),
+    [
+        ("karpenter-grows", "search-0"),
+        ("karpenter-limit-reached", "checkout-7c9d"),
+        ("karpenter-taint-not-tolerated", "trainer-5f6d"),
+        ("karpenter-volume-zone", "ledger-0"),
+    ],
+)
+def test_an_anonymized_cluster_decides_the_same(tmp_path: Path, story: str, pod: str) -> None:
+    cluster, hidden = str(ROOT / f"fixtures/{story}/cluster.yaml"), str(tmp_path / "hidden.json")
+    assert kschedx("snapshot", "--anonymize", "-s", cluster, "-o", hidden).code == 0
+    items = json.loads(Path(hidden).read_text(encoding="utf-8"))["items"]
+    waiting = (one["metadata"] for one in items if one["kind"] == "Pod" and not one["spec"].get("nodeName"))
+    metadata = next(waiting)
+    ran = kschedx("why", metadata["name"], "-n", metadata["namespace"], "-s", hidden, "-o", "json")
+    assert _nameless(json.loads(ran.out)["autoscaler"]) == _nameless(provisioning(cluster=cluster, pod=pod))
+
+
+def _nameless(found: dict[str, Any]) -> object:
+    """What does not depend on names."""
+    pools = [(one["certainty"], one.get("reason"), bool(one.get("text"))) for one in found["pools"].values()]
+    fixes = [one["instanceTypes"] for one in found.get("fixes", ())]
+    return found["outcome"], pools, bool(found["event"]), found.get("adds", {}).get("instanceTypes"), fixes

@@ -25,6 +25,10 @@ _EC2_PART = re.compile(
 )
 """What those names are made of."""
 
+_EC2_FACTS = "karpenter.k8s.aws/instance-"
+"""Labels that say what such a machine has: amounts, and which category."""
+_EC2_FACT = re.compile(r"[0-9]{1,9}|a|c|d|dl|f|g|gr|h|hpc|i|im|inf|is|m|mac|p|r|t|trn|u|vt|x|z")
+
 _CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
 _COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
 """`3`, `0/6`: in a message, a number is no name."""
@@ -157,6 +161,8 @@ def _stays(key: str, value: str, compared: bool) -> bool:
     """Whether a rule looks into the value."""
     if key in _EC2_PARTS:
         return _EC2_PART.fullmatch(value) is not None
+    if key.startswith(_EC2_FACTS) and _EC2_FACT.fullmatch(value):
+        return True
     if key in INSTANCE_TYPES:
         return _EC2.fullmatch(value) is not None
     return compared and parse_int64(value) is not None

@@ -265,6 +265,10 @@ class Record:
         return Record(fields)
 
 
+_BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")
+"""Operators for which a value is a number; the last two are Karpenter's."""
+
+
 def requirement(fields: Mapping[str, Change]) -> Change:
     """A condition on a label, a taint or a toleration: what its value is like depends on its key."""
     record = Record({key: change for key, change in fields.items() if key not in ("value", "values")})
@@ -275,7 +279,7 @@ def requirement(fields: Mapping[str, Change]) -> Change:
             return None
         key = value.get("key")
         label = key if isinstance(key, str) else ""
-        if value.get("operator") in (Operator.GT, Operator.LT):
+        if value.get("operator") in _BOUNDS:
             names.compared(label)
         one, several = value.get("value"), value.get("values")
         if isinstance(one, str):

@@ -11,7 +11,17 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, inspect
 
 from kschedx.api import cluster_api as capi
-from kschedx.api import devices, kueue, optional_admission, pod_volumes, scheduler_plugins, selectors, storage, types
+from kschedx.api import (
+    devices,
+    karpenter,
+    kueue,
+    optional_admission,
+    pod_volumes,
+    scheduler_plugins,
+    selectors,
+    storage,
+    types,
+)
 from kschedx.api.annotations import DO_NOT_DISRUPT, GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -49,6 +59,10 @@ _TOPOLOGY = frozenset({
 _setting = changes.text(lambda text, _: text if text in _TOPOLOGY or re.fullmatch(r"[0-9]{1,4}", text) else "")
 
 
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|ms|s|m|h))+")
+_lasting = changes.text(lambda text, _: text if text == "Never" or _DURATION.fullmatch(text) else "")
+_schedule = changes.text(lambda text, _: text if re.fullmatch(r"@[a-z]{4,8}|[0-9*/, -]{1,40}", text) else "")
+
 _policy = changes.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealthyBudget") else "")
 
 
@@ -57,6 +71,8 @@ def _share(value: object, _: Names) -> object:
     is_share = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}%", value) is not None
     return value if is_share or (isinstance(value, int) and not isinstance(value, bool)) else None
 
+
+_ZONE = "topology.kubernetes.io/zone"
 
 BY_FIELD: Mapping[str, Change] = {
     "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
@@ -84,6 +100,10 @@ BY_FIELD: Mapping[str, Change] = {
     "distinct_attribute": _key,
     "capacity_key": _key,
     "share_id": _uid,
+    # how long, and when
+    "expire_after": _lasting,
+    "consolidate_after": _lasting,
+    "termination_grace_period": _lasting,
     # times
     "creation_timestamp": _time,
     "deletion_timestamp": _time,
@@ -130,6 +150,10 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Change] = {
     # what others say in sentences of their own cannot be taken apart: none of it is kept
     (kueue.Condition, "message"): lambda _value, _names: None,
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
+    (karpenter.Budget, "nodes"): _share,
+    (karpenter.Budget, "duration"): _lasting,
+    (karpenter.Budget, "schedule"): _schedule,
+    (karpenter.Subnet, "zone"): changes.text(lambda text, names: names.value(_ZONE, text)),
     (kueue.ResourceQuota, "name"): changes.text(changes.resource),
     (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
 }
@@ -141,6 +165,7 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Change]], Change]] = {
     selectors.LabelSelectorRequirement: changes.requirement,
     selectors.NodeSelectorRequirement: changes.requirement,
     storage.TopologySelectorLabelRequirement: changes.requirement,
+    karpenter.NodeSelectorRequirementWithMinValues: changes.requirement,
     types.PodCondition: changes.condition,
     devices.DeviceTaint: changes.requirement,
     devices.DeviceToleration: changes.requirement,

@@ -163,6 +163,36 @@ NotTriggerScaleUp TriggeredScaleUp pod didn't trigger triggered scale-up: max no
 in backoff after failed scale-up not ready for scale-up exceeded quota cluster-wide resources limit
 """
 
+_KARPENTER = """
+karpenter.sh/nodepool karpenter.sh/capacity-type karpenter.sh/registered karpenter.sh/initialized
+karpenter.sh/disrupted karpenter.sh/unregistered karpenter.sh/do-not-disrupt on-demand spot reserved
+karpenter.k8s.aws/ec2nodeclass EC2NodeClass karpenter.azure.com/aksnodeclass AKSNodeClass
+karpenter.k8s.gcp/gcenodeclass GCENodeClass NodePool NodeClaim
+capacity-reservation-id capacity-reservation-type instance-hypervisor instance-encryption-in-transit-supported
+instance-category instance-family instance-generation instance-size instance-local-nvme instance-cpu
+instance-cpu-manufacturer instance-cpu-sustained-clock-speed-mhz instance-memory instance-ebs-bandwidth
+instance-network-bandwidth instance-gpu-name instance-gpu-manufacturer instance-gpu-count instance-gpu-memory
+instance-accelerator-name instance-accelerator-manufacturer instance-accelerator-count topology.k8s.aws/zone-id
+sku-name sku-family sku-version sku-cpu sku-memory sku-gpu-name sku-gpu-manufacturer sku-gpu-count
+sku-networking-accelerated sku-storage-premium-capable sku-storage-ephemeralos-maxsize
+nitro xen intel amd aws nvidia habana node.kubernetes.io/windows-build Gte Lte
+WhenEmpty WhenUnderutilized WhenEmptyOrUnderutilized Underutilized Empty Drifted Never nodes
+ValidationSucceeded NodeClassReady NodeRegistrationHealthy Launched Registered Initialized Consolidatable
+InstanceTerminating Drained VolumesDetached Unconsolidatable DisruptionBlocked
+"""
+"""Labels, conditions, and values of fields that take one of a few."""
+
+_KARPENTER_MESSAGES = """
+Failed to schedule pod, did not tolerate taint (taint=) all available instance types exceed limits for nodepool
+node limits have been exhausted checking host port usage, hostport conflicts with existing configuration
+incompatible volume requirements, is not in and others requirements= resources= unsatisfiable topology constraint for
+spread affinity anti-affinity key= counts podDomains nodeDomains map no instance type met the scheduling or had enough
+resources required offering which satisfied all minValues requirement (CPU request >= 1 Million, m vs M typo?)
+getting persistent volume claim failed validate pvc with immediate binding mode must be bound does contain annotation
+considered unbound because it define a storage class using label allowed as it might interfere internal provisioning
+logic; specify well known label: custom that use restricted domain
+"""
+
 VOCABULARY: frozenset[str] = frozenset(
     WORD.findall(
         " ".join(
@@ -179,6 +209,8 @@ VOCABULARY: frozenset[str] = frozenset(
                 _KINDS,
                 _MESSAGES,
                 _AUTOSCALER,
+                _KARPENTER,
+                _KARPENTER_MESSAGES,
             )
         )
     )
