@@ -347,6 +347,31 @@ def test_a_module_is_one_subject() -> None:
     assert longer == LONGER.keys()
 
 
+LONGEST_BODY = 60
+LONGER_BODIES = {
+    "render/words/fixes.py step_text": "a line for each kind of step",
+}
+"""Functions of more lines, options and docstring aside, and why they are not divided."""
+
+
+def bodies(path: Path) -> Iterator[tuple[str, int]]:
+    """The functions of a module with their lines, without those of parameters and docstring."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
+            yield node.name, node.end_lineno - first.lineno + 1
+
+
+def test_a_function_can_be_seen_at_once() -> None:
+    longer = {
+        f"{path.relative_to(PACKAGE).as_posix()} {name}"
+        for path in FILES
+        for name, lines in bodies(path)
+        if lines > LONGEST_BODY
+    }
+    assert longer == LONGER_BODIES.keys()
+
+
 SILENCED = re.compile(r"# (?:type: ignore\b(?:\[[\w, -]+\])?+|noqa\b(?:: [A-Z]+\d++)?+)(?! (?:#|-) \w)")
 """What silences mypy or ruff, and no reason beside it."""
 ABOUT_MYPY = {"tests/snapshot/test_rows.py": "mypy refuses each of its lines, which is what it tests"}

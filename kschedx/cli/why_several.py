@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
     from kschedx.answer.subject import Subject
     from kschedx.api.types import Pod
+    from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
     from kschedx.cli.manifests import Written
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.setup import Setup
+    from kschedx.karpenter.cluster import Karpenter
     from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -221,21 +223,13 @@ def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -
     return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
 
 
-def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
-    """A row for each reason, or every document."""
-    from kschedx.answer.run import autoscaler_of, explain, karpenter_of
-    from kschedx.answer.subject import stored
+def _rows(question: Question, wanted: Wanted, reached: Reached) -> list[int]:
+    """The pods that are asked about, in the order of the queue."""
     from kschedx.api.label_query import parse_label_query
-    from kschedx.cli import connection
-    from kschedx.cli.why_many import Asked, Item
-    from kschedx.explain.many import owner_of, rows_in_queue_order
-    from kschedx.render.many import evicted_note
-    from kschedx.render.words.notes import note_text
-    from kschedx.simulate.in_turn import InTurn
+    from kschedx.explain.many import rows_in_queue_order
 
-    snapshot = reached.snapshot
-    rows = rows_in_queue_order(
-        snapshot,
+    return rows_in_queue_order(
+        reached.snapshot,
         namespace=namespace_of_many(
             question.namespace,
             reached.namespace,
@@ -245,6 +239,35 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
     )
+
+
+def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Iterator[str]:
+    """What is added for all pods that wait."""
+    if autoscaler is not None:
+        from kschedx.autoscaler.growth import grow
+        from kschedx.render.autoscaler import growth_text
+
+        yield growth_text(grow(autoscaler))
+    if karpenter is not None:
+        from kschedx.karpenter.growth import grow as provisioned
+        from kschedx.render.words.karpenter import growth_text as provisioned_text
+
+        yield provisioned_text(provisioned(karpenter))
+
+
+def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
+    """A row for each reason, or every document."""
+    from kschedx.answer.run import autoscaler_of, explain, karpenter_of
+    from kschedx.answer.subject import stored
+    from kschedx.cli import connection
+    from kschedx.cli.why_many import Asked, Item
+    from kschedx.explain.many import owner_of
+    from kschedx.render.many import evicted_note
+    from kschedx.render.words.notes import note_text
+    from kschedx.simulate.in_turn import InTurn
+
+    snapshot = reached.snapshot
+    rows = _rows(question, wanted, reached)
     connection.tell_missing(snapshot)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
@@ -277,16 +300,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
     said = (*said, *unread)
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
-    if autoscaler is not None and part is None:
-        from kschedx.autoscaler.growth import grow
-        from kschedx.render.autoscaler import growth_text
-
-        notes = (*notes, growth_text(grow(autoscaler)))
-    if karpenter is not None and part is None:
-        from kschedx.karpenter.growth import grow as provisioned
-        from kschedx.render.words.karpenter import growth_text as provisioned_text
-
-        notes = (*notes, provisioned_text(provisioned(karpenter)))
+    if part is None:  # what is added is for all pods, and no part has them
+        notes = (*notes, *_growth(autoscaler, karpenter))
     mended = None if in_turn is None else in_turn.mended
     asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes, mended=mended)
     report = asked.report()
