@@ -178,6 +178,8 @@ class Explanation(Struct, frozen=True, dict=True):
                 for one in self.scaling_remedies
             ]
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
+        if self.overall is not self.outcome:
+            made["overall"] = self.overall.value
         if self.replicas is not None:
             made["replicas"] = self.replicas.to_dict()
         if self.karpenter is not None and self.provisioning is not None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.answer.explanation import Explanation
+from kschedx.api.scheduler_plugins import POD_GROUP_LABEL
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
@@ -51,6 +52,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """Where the pod goes, where that is known without its whole story."""
     taken: Taken | None = None
     """The place that it would have had alone."""
+    waits: str = ""
+    """kube-scheduler's text about a pod that waits after all of the queue, which may find a node by itself then."""
     workload: str = ""
     """`shop/deploy/web`, of a workload with replicas."""
     replicas: tuple[Replica, ...] = ()
@@ -101,6 +104,8 @@ class Asked:
         if (bound := bound_by_hand(found.cycle)) is not None:
             nodes = (bound.node,) if bound.is_taken else ()
             return replace(undecided, outcome=found.becomes, nodes=nodes, message=by_hand(bound)), found
+        if found.outcome is Outcome.SCHEDULED and (found.overall is not Outcome.SCHEDULED or item.waits):
+            return self._of_gang(item, found), found
         match found.outcome:
             case Outcome.GATED:
                 message = ""
@@ -113,6 +118,19 @@ class Asked:
             headlines = tuple(dict.fromkeys(headline(one) for one in decisive(found.cycle)))
             answer = replace(answer, cause=cause_of(found.cycle), headlines=headlines)
         return answer, found
+
+    def _of_gang(self, item: Item, found: Explanation) -> Answer:
+        """One that finds a node by itself, and gets none since its group does not."""
+        from kschedx.render.holding import of_a_group
+
+        group = found.holding.group
+        named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        headline = f"fits by itself, and gets no node with its group {named}"
+        if group is not None and group.lacks_room:
+            headline = of_a_group(group)
+        message = item.waits or (found.message if group is None else group.message)
+        undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
+        return replace(undecided, cause=("group", named), headlines=(headline,))
 
     def answer(self, index: int) -> tuple[Answer, ...]:
         """Of one item, for each of its pods."""

@@ -287,6 +287,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
                 explain=lambda: in_turn.explanation(pod.key),
                 node=in_turn.node(pod.key),
                 taken=in_turn.taken(pod.key),
+                waits=in_turn.message(pod.key),
             )
         return Item(
             pod=pod.key,

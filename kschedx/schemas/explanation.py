@@ -164,6 +164,7 @@ SCHEMA: Json = {
             "extenders": beside.EXTENDERS,
             "daemonSet": beside.DAEMON_SET,
             "replicas": _REPLICAS,
+            "overall": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
         },
         closed=False,
     ),

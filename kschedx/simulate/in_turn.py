@@ -33,6 +33,10 @@ class InTurn:
         """Where it went; empty where it waits."""
         return self._simulation.placed.get(pod, "")
 
+    def message(self, pod: str) -> str:
+        """kube-scheduler's text about a pod that waits; empty for one that does not."""
+        return self._simulation.messages.get(pod, "")
+
     def explanation(self, pod: str) -> Explanation:
         """What `why` says of it: of one that found a node, when it did; of another, in the cluster as it is then."""
         simulation = self._simulation

@@ -246,16 +246,15 @@ class Queue:
         del self.steps[first:]
         self._run.cluster.revert(mark)
         for step in steps:
-            self._take_back(step)
+            self._take_back(step, gang)
         if again is not None:
             self._given_up.add(gang)
         return places, again
 
-    def _take_back(self, step: Step) -> None:
+    def _take_back(self, step: Step, gang: Gang) -> None:
         """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and nobody has a
         node."""
-        message = self._run.scheduler.release.messages.gang_lacks_members
-        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=message)
+        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=gang.message(self._run))
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 
 import kschedx
+from kschedx.schemas import check_document
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
+from tests.command import kschedx as command
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 TOLD = {
@@ -87,3 +90,50 @@ def test_victims_are_gone_where_the_gang_is_not_placed() -> None:
     number = next(number for number, step in enumerate(found.steps) if step.key == "default/low")
     then = found.cluster_before(number).pods
     assert {then.node_names[row] for row in range(len(then))} == {""}, "nobody has a node when it comes back"
+
+
+COSCHEDULED = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "plugins": {
+                "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+                "queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]},
+            }
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(("min_member", "placed"), [(3, ["gang-0", "gang-1", "gang-2"]), (4, [])])
+def test_coscheduling_places_its_groups_as_a_whole(min_member: int, placed: list[str]) -> None:
+    """Four pods of 1 cpu on a node of 3."""
+    label = "scheduling.x-k8s.io/pod-group"
+    of_label: Manifest = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"minMember": min_member},
+    }
+    waiting = [pod(f"gang-{number}", containers=[asking("1")], labels={label: "gang"}) for number in range(4)]
+    machine = node("a", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})
+    found = kschedx.simulate(Snapshot.from_objects([machine, of_label, *waiting]), config=COSCHEDULED)
+    assert sorted(found.placed) == [f"default/{name}" for name in placed]
+    if not placed:
+        told = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
+        assert [found.messages[f"default/gang-{number}"] for number in range(3)] == [told] * 3
+        assert "PodGroup default/gang gets rejected due to Pod gang-3" in found.messages["default/gang-3"]
+
+
+def test_many_are_told_with_their_group() -> None:
+    """`why --all-pending`, one of them, and its document say the same."""
+    story = ("-s", "fixtures/pod-group-no-room/cluster.yaml", *(f"--feature-gate={gate}=true" for gate in GATES))
+    for alone in ((), ("--alone",)):
+        ran = command("why", "--all-pending", "-A", *alone, *story)
+        assert (ran.code, ran.out.splitlines()[0]) == (1, "4 pods cannot be scheduled")
+        assert "4 pods: fits by itself, and gets no node: its group ml/train finds room for 3 of the 4" in ran.out
+    one = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
+    told = json.loads(one.out)
+    assert (one.code, told["outcome"], told["overall"]) == (1, "Scheduled", "Unschedulable")
+    check_document(told)
