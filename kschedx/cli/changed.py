@@ -13,16 +13,23 @@ from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
+    from kschedx.simulate.workloads import Workload
     from kschedx.snapshot.snapshot import Snapshot
 
 
 def changed(
-    question: Question, reached: Reached, setup: Setup, asked: Callable[[Snapshot], Collection[str]] | None = None
+    question: Question,
+    reached: Reached,
+    setup: Setup,
+    asked: Callable[[Snapshot], Collection[str]] | None = None,
+    theirs: Collection[Workload] = (),
 ) -> Reached:
     """The cluster after the changes, with everything placed that they made or evicted, but for the pods that are asked
-    about, `namespace/name`. A drain that is not done is told on stderr. Raises `InputError`."""
+    about, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. A drain or a
+    rollout that is not done is told on stderr. Raises `InputError`."""
     if not question.changes:
         return reached
+    from kschedx.render.changes import rollout_text
     from kschedx.render.drain import verdict
     from kschedx.render.safe import visible
     from kschedx.simulate.simulator import Options
@@ -30,8 +37,11 @@ def changed(
 
     options = Options(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
-    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked)
+    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, theirs=theirs)
     for drained in (drained for stage in done.stages for drained in stage.drained):
         if not drained.is_done:
             typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
+    for rolled in done.rolled_out:
+        if not rolled.is_done:
+            typer.echo(visible(f"note: {rollout_text(rolled)}"), err=True)
     return replace(reached, snapshot=done.last.after)

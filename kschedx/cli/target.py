@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +14,9 @@ from kschedx.cli.manifests import Manifest, Written, written_from
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing import refuse
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.simulate.workloads import Workload
 
 NODE_NAMES = ("node", "nodes", "no")
 """What kubectl calls a node."""
@@ -135,6 +139,14 @@ def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Col
         else:
             found |= set(map(snapshot.pods.key, owners.members(snapshot.pods, Workload(kind, namespace, name))))
     return found
+
+
+def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Workload]:
+    """Workloads that are named, whether they are there or not."""
+    from kschedx.simulate.workloads import Workload
+
+    named = ((referred_kind(name), name.partition("/")[2]) for name in names)
+    return {Workload(kind, namespace, name) for kind, name in named if kind not in (None, "Pod")}
 
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:

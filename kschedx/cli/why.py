@@ -156,7 +156,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     from kschedx.errors import InputError
 
     manifests = Manifests.read(wanted.files) if wanted.files else None
-    reached = _reached(question, wanted)
+    read = question.read_to_decide()
+    reached = _after_changes(question, wanted, read)
     snapshot = reached.snapshot
     if manifests is not None:
         manifests.placed(question.namespace, reached.namespace)
@@ -171,27 +172,27 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
         if not wanted.is_plain or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is no pod", hint="a node is shown as text, wide, json, yaml or name")
         return why_node(snapshot, setup, node_name, wanted.output)
-    clusters = Clusters(before=reached.snapshot, applied=snapshot)
+    clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     found = _found(question, wanted, manifests, clusters, reached.namespace)
     if len(found) > 1:
         return why_several(question, wanted, clusters, setup, found)
     return why_one(question, wanted, clusters, setup, found[0], interval)
 
 
-def _reached(question: Question, wanted: Wanted) -> Reached:
+def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> Reached:
     """The cluster, after the changes that are asked about."""
-    reached = question.read_to_decide()
     if not question.changes:
         return reached
     from kschedx.cli.changed import changed
-    from kschedx.cli.target import asked_about
+    from kschedx.cli.target import asked_about, workloads_asked_about
 
     namespace = question.namespace or reached.namespace
 
     def asked(snapshot: Snapshot) -> Collection[str]:
         return snapshot.pods.rows if wanted.is_many else asked_about(snapshot, wanted.names, namespace)
 
-    return changed(question, reached, question.setup(reached.snapshot), asked)
+    theirs = workloads_asked_about(wanted.names, namespace)
+    return changed(question, reached, question.setup(reached.snapshot), asked, theirs)
 
 
 def _setup(question: Question, snapshot: Snapshot) -> Setup:

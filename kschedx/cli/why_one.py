@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 class Clusters(Struct, frozen=True, kw_only=True):
     """What is asked about is in the second."""
 
-    before: Snapshot
+    read: Snapshot
     """As it is."""
+    before: Snapshot
+    """With the changes that come first."""
     applied: Snapshot
     """With the manifests that are asked about."""
 
@@ -85,12 +87,13 @@ def explained(
     if wanted.alone or isinstance(found, Pod) or found.workload is None:
         return explain(subject, setup, question.autoscaling, question.provisioning)
     from kschedx.simulate.lacking import Gathering  # a pod by itself needs no queue
-    from kschedx.simulate.workloads import has_replicas
+    from kschedx.simulate.workloads import has_new_template, has_replicas
 
     if not has_replicas(found.workload) or subject.pod.spec.node_name:  # whom no queue has, nobody places
         return explain(subject, setup, question.autoscaling, question.provisioning)
-    gathering = Gathering(clusters.before, clusters.applied, setup)
-    is_written = found.document is not None or bool(wanted.tries or wanted.dry_run)
+    is_changed = found.document is None and has_new_template(clusters.read, found.workload)
+    gathering = Gathering(clusters.read if is_changed else clusters.before, clusters.applied, setup)
+    is_written = found.document is not None or bool(wanted.tries or wanted.dry_run) or is_changed
     group = gathering.add(subject, found.workload, is_written=is_written)
     if len(group.pods) > 1 or group.old or group.refused:
         return gathering.place().explain(group, question.autoscaling, question.provisioning)

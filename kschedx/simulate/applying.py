@@ -5,7 +5,7 @@ A drain is none of them: it takes decisions, which `what_if` lets be taken betwe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Never, assert_never, cast
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from kschedx.api.workloads import SHORT_NAMES
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
-from kschedx.simulate.bench import Bench, IsAsked
+from kschedx.simulate.bench import Bench
 from kschedx.simulate.changes import Change, Manifest, Verb, counted, divided
 from kschedx.simulate.controllers import is_controlled, stays_with_node
 from kschedx.simulate.daemon_sets import compares_taints, following, with_daemons_on
@@ -49,10 +49,10 @@ class Workbench(Bench):
         namespace: str,
         *,
         recreate: bool = True,
-        is_asked: IsAsked = lambda snapshot, pods: False,
+        asked: Collection[Workload] = (),
     ) -> None:
         """As of the bench; `namespace` is that of what names none."""
-        super().__init__(snapshot, setup, recreate=recreate, is_asked=is_asked)
+        super().__init__(snapshot, setup, recreate=recreate, asked=asked)
         self._namespace = namespace
         self.effects: list[Effect] = []
         """Of every change that was made."""

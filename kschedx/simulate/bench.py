@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -22,20 +21,17 @@ from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
-IsAsked: TypeAlias = Callable[[Snapshot, Iterable[str]], bool]
-"""Whether a question is about one of these pods, `namespace/name`."""
-
 
 class Bench:
     """What changes of pods come to; nothing is scheduled yet."""
 
-    def __init__(self, snapshot: Snapshot, setup: Setup, *, recreate: bool, is_asked: IsAsked) -> None:
-        """`recreate`: controllers make anew what loses its node. Pods that are asked about give way to those of a new
-        template at once, so that all of these are there to be asked about."""
+    def __init__(self, snapshot: Snapshot, setup: Setup, *, recreate: bool, asked: Collection[Workload]) -> None:
+        """`recreate`: controllers make anew what loses its node. A new template of the workloads that are `asked` about
+        is not rolled out: whoever asks does that."""
         self.snapshot = snapshot
         self._setup = setup
         self._does_recreate = recreate
-        self._is_asked = is_asked
+        self._asked = asked
         self.new: dict[str, None] = {}
         """`namespace/name` of pods that were made or wait anew, in their order."""
         self.rollouts: list[Rollout] = []
@@ -56,9 +52,9 @@ class Bench:
         if is_new and workload.kind == "Job":
             hint = f"--delete job/{workload.name} first, and apply it then"
             raise InputError(f"the template of {workload.title} cannot be changed", hint=hint)
-        if rows and is_new and self._is_asked(self.snapshot, [self.snapshot.pods.key(row) for row in rows]):
-            self._drop(rows)
-            rows, is_new = [], False
+        if is_new and workload in self._asked and workload.kind != "DaemonSet":
+            self._keep(workload, manifest)
+            return
         wanted = workloads.wanted_replicas(manifest, before)
         strategy = strategy_of(manifest, wanted, before) if rows and is_new else None
         if strategy == Keeps(why=Why.PAUSED):

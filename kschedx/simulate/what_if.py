@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from kschedx.simulate.rollout import RolledOut, roll_out
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import Options, Simulator
 from kschedx.simulate.strategies import Rollout
+from kschedx.simulate.workloads import Workload
 from kschedx.snapshot.snapshot import Snapshot
 
 Asked: TypeAlias = Callable[[Snapshot], Iterable[str]]
@@ -75,17 +76,16 @@ def changed_world(
     namespace: str,
     *,
     asked: Asked | None = None,
+    theirs: Collection[Workload] = (),
 ) -> World:
     """The cluster with all changes, in their order. Before a drain, what the changes made is scheduled, but for what is
-    `asked` about; after it, what it evicts. A rollout is over before the next change.
+    `asked` about; after it, what it evicts. A rollout is over before the next change, unless it is of `theirs`: whoever
+    asks about those workloads rolls them out.
 
     Raises `InputError` for the first change that cannot be made.
     """
 
-    def is_asked(snapshot: Snapshot, pods: Iterable[str]) -> bool:
-        return asked is not None and not {*asked(snapshot)}.isdisjoint(pods)
-
-    workbench = Workbench(snapshot, setup, namespace, recreate=options.recreate, is_asked=is_asked)
+    workbench = Workbench(snapshot, setup, namespace, recreate=options.recreate, asked=theirs)
     stages: list[Simulator] = []
     rolled_out: list[RolledOut] = []
 
@@ -139,13 +139,14 @@ def settled(
     namespace: str,
     *,
     asked: Asked | None = None,
+    theirs: Collection[Workload] = (),
 ) -> Settled:
-    """The cluster after changes, with what they made and evicted scheduled, but for what is `asked` about; the last of
-    these stages ends there.
+    """The cluster after changes, with what they made and evicted scheduled, but for what is `asked` about, and with
+    rollouts but those of `theirs`; the last of these stages ends there.
 
     Raises `InputError` for the first change that cannot be made.
     """
-    world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked)
+    world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked, theirs=theirs)
     last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
     last.place(_others(world.snapshot, world.new, asked, world.unmade))
     rolled_out = tuple(roll_out(last, rollout) for rollout in world.rollouts)

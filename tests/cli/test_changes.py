@@ -99,3 +99,28 @@ def test_bad_input_is_a_line(arguments: tuple[str, ...], told: str, cluster: Pat
 
 def test_a_pod_that_is_asked_about_has_not_lost_its_node(cluster: Path) -> None:
     assert "nodes that are not there" not in asked(cluster, "why", "pod/web-0").out
+
+
+CPU = "spec.template.spec.containers[main].resources.requests.cpu"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "told"),
+    [
+        ("1500m", "✓ shop/deploy/web: all 2 replicas can be placed, in place of 2 pods of the template before"),
+        ("3", "✗ shop/deploy/web: none of 2 replicas can be placed, and the rollout stops: it replaces 2 pods"),
+    ],
+)
+def test_why_rolls_out_what_it_is_asked_about(cpu: str, told: str, tmp_path: Path) -> None:
+    """A third pod has to fit beside two of 1 cpu on a node of 4."""
+    path = written(tmp_path, [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])])
+    ran = asked(path, "why", "deploy/web", "--set", f"deploy/web:{CPU}={cpu}")
+    assert (ran.out.splitlines()[0].startswith(told), ran.err) == (True, "")
+
+
+def test_a_rollout_of_others_that_stops_is_told(tmp_path: Path) -> None:
+    web, more = deployment("web", "1", ["node-1", "node-1"]), deployment("more", "1", [None])
+    path = written(tmp_path, [*nodes(("4",)), *web, *more])
+    ran = asked(path, "why", "deploy/more", "--set", f"deploy/web:{CPU}=3")
+    assert ran.code == 0
+    assert ran.err.startswith("note: rollout of shop/deploy/web stops: 0 of 2 pods replaced, 1 new pod finds no node;")
