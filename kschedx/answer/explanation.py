@@ -12,6 +12,7 @@ from kschedx.answer.replicas import Replicas
 from kschedx.explain import notes
 from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
+from kschedx.explain.notes.recorded import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 
@@ -147,7 +148,10 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
-        return tuple(map(Note.of, (*self.first_notes, *notes_of_cycle(self.cycle))))
+        of_cycle = notes_of_cycle(self.cycle)
+        if self.holding.scheduler is not None:  # the words in the pod are that scheduler's, and told as such
+            of_cycle = tuple(note for note in of_cycle if not isinstance(note, RecordedEvent))
+        return tuple(map(Note.of, (*self.first_notes, *of_cycle)))
 
     def after(self, fix: Fix) -> Explanation:
         """The same pod once a fix of this answer is made. Raises `UndecidableError`."""

@@ -19,15 +19,29 @@ NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
 KARPENTER = "karpenter.sh/"
 DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
 
-GROUP_NAMES = ("scheduling.k8s.io/group-name", "volcano.sh/group-name", "pod-group-name")
-"""What Volcano and KAI call a pod's group, the one that counts first."""
+GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"
+"""Of a gang of Koordinator without a PodGroup."""
+GROUP_NAMES = (
+    "scheduling.k8s.io/group-name",
+    "volcano.sh/group-name",
+    "pod-group-name",
+    "pod-group.scheduling.sigs.k8s.io/name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "gang.scheduling.koordinator.sh/name",
+)
+"""What Volcano, KAI and Koordinator call a pod's group, in annotations or labels, the one that counts first."""
+
+YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
+TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
+"""The group of its application that a pod is of, and in JSON all groups of the application."""
+OTHER_SCHEDULERS = (*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS)
 
 ANNOTATION_MARKS = (
     *(AUTOSCALER.encode(), MIRROR.encode(), KARPENTER.encode()),
-    *(name.encode() for name in GROUP_NAMES),
+    *(name.encode() for name in OTHER_SCHEDULERS),
 )
 """Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
 
 
 def is_read(key: str) -> bool:
-    return key == MIRROR or key in GROUP_NAMES or key.startswith((AUTOSCALER, KARPENTER))
+    return key == MIRROR or key in OTHER_SCHEDULERS or key.startswith((AUTOSCALER, KARPENTER))

@@ -58,6 +58,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     """What brings it, where that is not Kubernetes: it is told of only where a pod has to do with it."""
     only: tuple[str, ...] = ()
     """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
+    also: tuple[str, ...] = ()
+    """Names, in any namespace, that are read beside `only` where files have them, and are never asked for."""
 
     @property
     def key(self) -> str:
@@ -81,7 +83,7 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     def is_read(self, namespace: str, name: str) -> bool:
         """An object of this name counts."""
-        return not self.only or f"{namespace}/{name}" in self.only
+        return not self.only or f"{namespace}/{name}" in self.only or name in self.also
 
 
 _OF_OTHERS = frozenset({scheduler_plugins.TOPOLOGY_GROUP})
@@ -239,6 +241,7 @@ _ROWS = (
     Kind(
         name="ConfigMap", plural="configmaps",
         record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
+        also=(other_schedulers.QUEUES_OF_YUNIKORN,),
     ),
     Kind(
         name="PodGroup", plural="podgroups", group=scheduler_plugins.GROUP, versions=("v1alpha1",), is_optional=True,
@@ -275,17 +278,41 @@ _ROWS = (
         is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="on which nodes Kueue's quota is",
     ),
     Kind(
-        name="PodGroup", plural="podgroups", group="scheduling.volcano.sh", versions=("v1beta1",), is_optional=True,
+        name="PodGroup", plural="podgroups", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
         record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="how Volcano's group of a pod stands",
     ),
     Kind(
-        name="Queue", plural="queues", group="scheduling.volcano.sh", versions=("v1beta1",), is_namespaced=False,
+        name="Queue", plural="queues", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_namespaced=False,
         is_optional=True, record=other_schedulers.VolcanoQueue, addon="Volcano",
         leaves="how Volcano's queue of a pod stands",
     ),
     Kind(
-        name="PodGroup", plural="podgroups", group="scheduling.run.ai", versions=("v2alpha2",), is_optional=True,
+        name="PodGroup", plural="podgroups", group=other_schedulers.KAI, versions=("v2alpha2",), is_optional=True,
         record=other_schedulers.KaiPodGroup, addon="KAI", leaves="how KAI's group of a pod stands",
+    ),
+    Kind(
+        name="Queue", plural="queues", group=other_schedulers.KAI, versions=("v2",), is_namespaced=False,
+        is_optional=True, record=other_schedulers.KaiQueue, addon="KAI", leaves="how KAI's queue of a pod stands",
+    ),
+    Kind(
+        name="PodGroup", plural="podgroups", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
+        record=other_schedulers.KoordinatorPodGroup, addon="Koordinator",
+        leaves="how Koordinator's group of a pod stands",
+    ),
+    Kind(
+        name="ElasticQuota", plural="elasticquotas", group=other_schedulers.OF_SIGS, versions=("v1alpha1",),
+        is_optional=True, record=other_schedulers.KoordinatorQuota, addon="Koordinator",
+        leaves="how Koordinator's quota of a pod stands",
+    ),
+    Kind(
+        name="Reservation", plural="reservations", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
+        is_namespaced=False, is_optional=True, record=other_schedulers.Reservation, addon="Koordinator",
+        leaves="which room Koordinator keeps for a pod",
+    ),
+    Kind(
+        name="PodMigrationJob", plural="podmigrationjobs", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
+        is_namespaced=False, is_optional=True, record=other_schedulers.PodMigrationJob, addon="Koordinator",
+        leaves="whether Koordinator moves a pod",
     ),
     _scalable("MachineDeployment", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachineDeployment),
     _scalable("MachineSet", cluster_api.GROUP, _OF_CLUSTER_API, cluster_api.MachineSet),
@@ -330,7 +357,8 @@ _OTHERS: Mapping[str, frozenset[str]] = {
 
 def key_of(name: str, group: str) -> str:
     """`Node`, and `NodePool.karpenter.sh`, of any kind, read or not."""
-    is_kubernetes = group in _OTHERS or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))
+    is_others = group.endswith((".x-k8s.io", ".sigs.k8s.io"))
+    is_kubernetes = group in _OTHERS or (group.endswith(".k8s.io") and not is_others)
     return name if is_kubernetes else f"{name}.{group}"
 
 

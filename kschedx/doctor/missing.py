@@ -21,7 +21,11 @@ FIRST_CSI_NODE = (1, 18)
 """From this release on a kubelet does not become ready before its CSINode is there."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
-_FEW_HAVE = ("Cohort.kueue.x-k8s.io",)
+_FEW_HAVE = (
+    "Cohort.kueue.x-k8s.io",
+    "PodMigrationJob.scheduling.koordinator.sh",
+    "Reservation.scheduling.koordinator.sh",
+)
 """Kinds of which there may be no object where the others of their kind are in use."""
 
 

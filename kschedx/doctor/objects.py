@@ -184,7 +184,12 @@ def difference(first: Object, second: Object) -> Difference:
     return Difference.NONE if first.version == second.version else Difference.STATE
 
 
-_SCHEDULERS = {"volcano": "Volcano", "kai-scheduler": "KAI", "runai-scheduler": "KAI"}
+_SCHEDULERS = {
+    "volcano": "Volcano",
+    "kai-scheduler": "KAI",
+    "runai-scheduler": "KAI",
+    "koord-scheduler": "Koordinator",
+}
 
 
 def _addon(spec: Spec) -> str:

@@ -12,8 +12,17 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from kschedx.api import autoscaler_command, cluster_api, devices, optional_admission, scheduler_plugins, storage, types
-from kschedx.api.annotations import DO_NOT_DISRUPT, GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
+from kschedx.api import (
+    autoscaler_command,
+    cluster_api,
+    devices,
+    optional_admission,
+    other_schedulers,
+    scheduler_plugins,
+    storage,
+    types,
+)
+from kschedx.api.annotations import DO_NOT_DISRUPT, NODE_POOL_ID, OTHER_SCHEDULERS, SCALE_DOWN_DISABLED
 from kschedx.api.decode import decode
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
@@ -35,7 +44,8 @@ ANNOTATIONS = frozenset({
     storage.SELECTED_NODE,
     storage.MIGRATED_PLUGINS,
     *storage.DEFAULT_CLASS,
-    *GROUP_NAMES,
+    *OTHER_SCHEDULERS,
+    *other_schedulers.KOORDINATOR_ANNOTATIONS,
     *cluster_api.ANNOTATIONS,
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,

@@ -161,8 +161,33 @@ class QueueShare(Struct, frozen=True, kw_only=True):
     """A resource of another scheduler's queue; milli-cpu, and units of everything else."""
 
     resource: str
-    allocated: int
-    capability: int
+    allocated: int | None
+    """None where no object says it."""
+    capability: int | None = None
+    """At most; None without a limit."""
+    deserved: int | None = None
+    """What the queue is sure of, or has for now: Volcano's deserved, KAI's quota, Koordinator's runtime."""
+    requested: int | None = None
+    """By all of its pods, those that wait among them."""
+    is_in_thousandths: bool = False
+    """All of these numbers are, though the resource is not cpu."""
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    name: str
+    state: str = ""
+    shares: tuple[QueueShare, ...] = ()
+    said: tuple[Said, ...] = ()
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """A Reservation of Koordinator, which keeps room for the pod."""
+
+    name: str
+    phase: str = ""
+    node: str = ""
+    said: tuple[Said, ...] = ()
+    """Conditions that are not met."""
 
 
 class OtherScheduler(Struct, frozen=True, kw_only=True):
@@ -176,14 +201,20 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     """`namespace/name` of the pod's group there."""
     phase: str = ""
     said: tuple[Said, ...] = ()
+    """By the scheduler of the pod itself, then of the group and the queue."""
     queue: str = ""
     queue_state: str = ""
     queue_shares: tuple[QueueShare, ...] = ()
+    queues_above: tuple[Queue, ...] = ()
+    """The nearest first."""
+    rooms: tuple[Room, ...] = ()
     application: str = ""
     """What YuniKorn schedules together."""
+    task_group: str = ""
+    """The part of the application that the pod is of."""
     min_member: int | None = None
     members: int = 0
-    """Pods of the group in the snapshot, and how many of them run."""
+    """Pods of the group, or task group, in the snapshot, and how many of them run."""
     running: int = 0
     look_at: str = ""
 

@@ -205,19 +205,25 @@ def _of_another(scheduler: OtherScheduler, key: str) -> str:
 
 
 def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
-    if scheduler.group:
-        parts = [f"{scheduler.group} {scheduler.phase}".rstrip()]
+    if scheduler.group or scheduler.task_group:
+        parts = [f"{scheduler.group} {scheduler.phase}".rstrip() or f"task group {scheduler.task_group}"]
         least = f", needs {scheduler.min_member:,}" if scheduler.min_member is not None else ""
         if scheduler.members:
             parts.append(f"{scheduler.running:,} of {count(scheduler.members, 'pod')} have a node{least}")
         yield Fact(label="group", items=tuple(parts))
     if scheduler.application:
-        yield Fact(label="application", items=(scheduler.application,))
-    if scheduler.queue:
-        shares = (_share(share) for share in scheduler.queue_shares)
-        yield Fact(label="queue", items=(f"{scheduler.queue} {scheduler.queue_state}".rstrip(), *shares))
+        yield Fact(label="app", items=(scheduler.application,))
     for said in scheduler.said:
         yield Fact(label="says", items=(_said(said),))
+    if scheduler.queue:
+        yield _queue("queue", scheduler.queue, scheduler.queue_state, scheduler.queue_shares, scheduler.title)
+    for queue in scheduler.queues_above:
+        if queue.shares:
+            yield _queue("below", queue.name, queue.state, queue.shares, scheduler.title)
+    for room in scheduler.rooms:
+        where = f" on {room.node}" if room.node else ""
+        wrong = (_said(said) for said in room.said)
+        yield Fact(label="room", items=(f"Reservation {room.name} is {room.phase or 'not seen yet'}{where}", *wrong))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="view", items=("what kube-scheduler would say: --profile default-scheduler",))
@@ -225,10 +231,27 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(label="view", items=("kube-scheduler's, which never sees this pod",))
 
 
-def _share(share: QueueShare) -> str:
+def _queue(label: str, name: str, state: str, shares: Sequence[QueueShare], title: str) -> Fact:
+    return Fact(label=label, items=(f"{name} {state}".rstrip(), *(_share(share, title) for share in shares)))
+
+
+_SURE = {"Volcano": "deserved", "KAI": "quota", "Run:ai": "quota", "Koordinator": "runtime"}
+"""What a scheduler calls that which a queue is sure of."""
+
+
+def _share(share: QueueShare, title: str) -> str:
     unit = Unit.of(share.resource)
-    given, most = format_quantity(share.allocated, unit), format_quantity(share.capability, unit)
-    return f"{share.resource} {given} of {most} allocated"
+
+    def shown(amount: int) -> str:
+        return f"{amount / 1000:g}" if share.is_in_thousandths else format_quantity(amount, unit)
+
+    most = "" if share.capability is None else shown(share.capability)
+    if share.allocated is None:
+        return f"{share.resource} at most {most}"
+    told = f"{share.resource} {shown(share.allocated)}{f' of {most}' if most else ''} allocated"
+    beside = [f"{_SURE.get(title, 'deserved')} {shown(share.deserved)}"] if share.deserved is not None else []
+    beside += [f"asked {shown(share.requested)}"] if share.requested is not None else []
+    return f"{told} ({', '.join(beside)})" if beside else told
 
 
 def _group(group: Group) -> Iterator[Fact]:

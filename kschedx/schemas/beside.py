@@ -148,6 +148,12 @@ _KUEUE = _object(
         ),
     },
 )
+_SHARES = array(
+    _object(
+        {"resource": STRING, "isInThousandths": _BOOLEAN},
+        {"allocated": INTEGER, "capability": INTEGER, "deserved": INTEGER, "requested": INTEGER},
+    )
+)
 _OTHER_SCHEDULER = _object(
     {"name": STRING, "members": INTEGER, "running": INTEGER},
     {
@@ -157,8 +163,13 @@ _OTHER_SCHEDULER = _object(
         "said": _SAID,
         "queue": STRING,
         "queueState": STRING,
-        "queueShares": array(_object({"resource": STRING, "allocated": INTEGER, "capability": INTEGER})),
+        "queueShares": _SHARES,
+        "queuesAbove": array(
+            _object({"name": STRING}, {"state": STRING, "shares": _SHARES, "said": _SAID}),
+        ),
+        "rooms": array(_object({"name": STRING}, {"phase": STRING, "node": STRING, "said": _SAID})),
         "application": STRING,
+        "taskGroup": STRING,
         "minMember": INTEGER,
         "lookAt": STRING,
     },

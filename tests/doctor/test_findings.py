@@ -441,7 +441,8 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
             {"Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"},
         ),
         ("schedulerName", "volcano", {"PodGroup", "Queue"}),
-        ("schedulerName", "kai-scheduler", {"PodGroup"}),
+        ("schedulerName", "kai-scheduler", {"PodGroup", "Queue"}),
+        ("schedulerName", "koord-scheduler", {"PodGroup", "ElasticQuota"}),
         ("schedulingGates", [{"name": "acme.io/later"}], set()),
     ],
 )

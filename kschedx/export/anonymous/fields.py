@@ -16,16 +16,27 @@ from kschedx.api import (
     karpenter,
     kueue,
     optional_admission,
+    other_schedulers,
     pod_volumes,
     scheduler_plugins,
     selectors,
     storage,
     types,
 )
-from kschedx.api.annotations import DO_NOT_DISRUPT, GROUP_NAMES, NODE_POOL_ID, SCALE_DOWN_DISABLED
+from kschedx.api.annotations import (
+    DO_NOT_DISRUPT,
+    GANG_LEAST,
+    GROUP_NAMES,
+    NODE_POOL_ID,
+    SCALE_DOWN_DISABLED,
+    TASK_GROUP,
+    TASK_GROUPS,
+    YUNIKORN_APPLICATION,
+    YUNIKORN_QUEUE,
+)
 from kschedx.api.kinds import KINDS, kind_of
 from kschedx.api.workloads import REVISION
-from kschedx.export.anonymous import changes
+from kschedx.export.anonymous import changes, yunikorn
 from kschedx.export.anonymous import devices as device_texts
 from kschedx.export.anonymous import selectors as device_selectors
 from kschedx.export.anonymous.autoscaler import keep_flags
@@ -127,7 +138,7 @@ BY_FIELD: Mapping[str, Change] = {
     # what a scheduler said, and under which name
     "message": _message,
     # a ConfigMap's
-    "data": changes.texts,
+    "data": yunikorn.config_map,
     # a path of names
     "provider_id": _message,
     "note": _message,
@@ -154,6 +165,9 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Change] = {
     (karpenter.Budget, "duration"): _lasting,
     (karpenter.Budget, "schedule"): _schedule,
     (karpenter.Subnet, "zone"): changes.text(lambda text, names: names.value(_ZONE, text)),
+    (other_schedulers.Explanation, "message"): lambda _value, _names: None,
+    (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
+    (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,
     (kueue.ResourceQuota, "name"): changes.text(changes.resource),
     (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
 }
@@ -242,6 +256,11 @@ ANNOTATIONS: Mapping[str, Change] = {
     capi.TAINTS: changes.text(changes.taint_list),
     NODE_POOL_ID: changes.name(),
     **dict.fromkeys(GROUP_NAMES, changes.name()),
+    **dict.fromkeys((YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP), changes.name()),
+    TASK_GROUPS: changes.encoded(changes.list_of(Record(_of_record(other_schedulers.TaskGroup)))),
+    GANG_LEAST: _number,
+    other_schedulers.QUOTA_NAMESPACES: changes.encoded(changes.list_of(changes.name())),
+    **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),
     SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
