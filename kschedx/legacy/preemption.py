@@ -17,7 +17,7 @@ from kschedx.errors import UndecidableError
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.outcome import Candidate, FilterOutcome
 from kschedx.framework.preemption import NOT_HELPFUL, best_candidates
-from kschedx.framework.preemption.dry_run import NO_VICTIMS, candidate, reprieve
+from kschedx.framework.preemption.dry_run import NO_VICTIMS, Trial
 from kschedx.framework.preemption.selection import RULES_WITHOUT_START
 from kschedx.framework.preemption.victims import budget_selector, covers, potential_victims
 from kschedx.framework.state import CycleState
@@ -79,15 +79,15 @@ def _dry_run(
     state = state.clone()
     protected = partial(_protected, runner.snapshot.disruption_budgets)
     potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
-    everyone = potential.placed(np.arange(len(potential.pods)), nodes)
-    world = runner.remove_pods(state, pod, nodes, everyone)
+    trial = Trial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
+    world = trial.without_anybody(nodes)
     outcome = runner.passes_filters(state, pod, world)
     statuses = {nodes.cluster_row(row): outcome.status(row) for row in each_row(rows_where(~outcome.passed))}
     alone = rows_where(~outcome.passed & (potential.count == 0))
     statuses |= {nodes.cluster_row(row): NO_VICTIMS for row in each_row(alone)}
     fits = rows_where(outcome.passed)
-    evicted = reprieve(runner, state, pod, nodes, world.take(fits), fits, potential)
-    candidates = [candidate(nodes, row, potential, evicted, by_rank=False) for row in each_row(fits)]
+    evicted = trial.reprieve(world.take(fits), fits)
+    candidates = [trial.candidate(row, evicted, by_rank=False) for row in each_row(fits)]
     return candidates, statuses | {found.node: SUCCESS for found in candidates}
 
 

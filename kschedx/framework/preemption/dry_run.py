@@ -86,81 +86,24 @@ def dry_run(
 
     Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
     """
-    if potential is not None or KEPT not in state:
+
+    def run(nodes: NodeTable, potential: PotentialVictims | None) -> _Tried:
         if potential is None:
             potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
-        tried = _try(handle, state, pod, nodes, potential, nobody, bounds)
-        verdicts = _verdicts(nodes, tried.statuses, tried.explain)
-        return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
+        trial = Trial(handle=handle, state=state.clone(), pod=pod, nodes=nodes, potential=potential, bounds=bounds)
+        return _tried(trial, nobody)
+
+    if potential is not None or KEPT not in state:
+        found = run(nodes, potential)
+        verdicts = _verdicts(nodes, found.statuses, found.explain)
+        return DryRun(candidates=tuple(found.candidates.values()), verdicts=verdicts)
     kept = state[KEPT]
     unknown = kept.unknown(nodes)
     if len(unknown):
-        changed = nodes.take(unknown)
-        potential = potential_victims(changed, pod.priority, partial(exceeding, budgets), exempt=exempt)
-        tried = _try(handle, state, pod, changed, potential, nobody, bounds)
-        kept.put(tried.candidates, tried.statuses, nodes.pods)
+        found = run(nodes.take(unknown), None)
+        kept.put(found.candidates, found.statuses, nodes.pods)
     candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
     return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
-
-
-def _try(
-    handle: Handle,
-    state: CycleState,
-    pod: Pod,
-    nodes: NodeTable,
-    potential: PotentialVictims,
-    nobody: Callable[[str], Status],
-    bounds: Bounds | None,
-) -> _Tried:
-    state = state.clone()
-    names = nodes.cluster.names
-    unable = nodes.take(rows_where(potential.count == 0))
-    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable.rows)}
-    able = rows_where(potential.count > 0)
-    world = nodes.take(able)
-    everyone = potential.placed(np.arange(len(potential.pods)), nodes)
-    try:
-        world = handle.remove_pods(state, pod, world, everyone)
-    except NotPreparedError as missing:
-        # PreFilter rejected the pod before a plugin that would have to know who is gone
-        failed = Status(code=Code.ERROR, reasons=(str(missing),))
-        statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
-        return _Tried(candidates={}, statuses=statuses)
-    outcome = handle.passes_filters(state, pod, world)
-    stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
-    statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
-
-    passed = outcome.passed
-    if bounds is not None:
-        refused = {node: bounds.refusal(node) for node in each_cluster_row(world.rows) if node not in stuck}
-        statuses |= {node: status for node, status in refused.items() if status is not None}
-        passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
-    fits = TableRows(able[passed])
-    left = world.take(rows_where(passed))
-    room = handle.room(state, pod, left) if bounds is None else None
-    if room is not None:
-        evicted = Evicted.where(_reprieve_by_room(room, fits, potential))
-    else:
-        evicted = reprieve(handle, state, pod, nodes, left, fits, potential, bounds)
-    by_rank = handle.release.behaviour.victims_are_ordered_by_importance
-    candidates: dict[ClusterRow, Candidate] = {}
-    for row in each_row(fits):
-        node = nodes.cluster_row(row)
-        if node in evicted.failed:
-            statuses[node] = evicted.failed[node]
-            continue
-        found = candidate(nodes, row, potential, evicted, by_rank=by_rank)
-        if found.victims:
-            candidates[node] = found
-            statuses[node] = SUCCESS
-        else:
-            text = f'expected at least one victim pod on node "{names[node]}"'
-            statuses[node] = Status(code=Code.ERROR, reasons=(text,))
-
-    def explain(node: ClusterRow) -> tuple[Finding, ...]:
-        return outcome.status(stuck[node]).findings if node in stuck else ()
-
-    return _Tried(candidates=candidates, statuses=statuses, explain=explain)
 
 
 class Evicted(Struct, frozen=True, kw_only=True):
@@ -176,41 +119,115 @@ class Evicted(Struct, frozen=True, kw_only=True):
         return cls(gone=gone, unfit=gone)
 
 
-def reprieve(
-    handle: Handle,
-    state: CycleState,
-    pod: Pod,
-    nodes: NodeTable,
-    world: NodeTable,
-    fits: TableRows,
-    potential: PotentialVictims,
-    bounds: Bounds | None = None,
-) -> Evicted:
-    """Which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
-    gone = np.zeros(len(potential.pods), dtype=np.bool_)
-    unfit = gone.copy()
-    failed: dict[ClusterRow, Status] = {}
-    turn = 0
-    while len(fits):
-        more = potential.count[fits] > turn
-        fits, world = TableRows(fits[more]), world.take(rows_where(more))
-        asked = potential.at(fits, turn)
-        world = handle.add_pods(state, pod, world, potential.placed(asked, nodes))
-        gone[asked] = unfit[asked] = ~handle.passes_filters(state, pod, world).passed
-        if bounds is not None:
-            for node, victim in zip(each_cluster_row(world.rows), asked.tolist(), strict=True):
-                answer = bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
-                gone[victim] = answer is not True
-                if isinstance(answer, Status):
-                    failed.setdefault(node, answer)
-        world = handle.remove_pods(state, pod, world, potential.placed(asked[gone[asked]], nodes))
-        turn += 1
-    return Evicted(gone=gone, unfit=unfit, failed=failed)
+class Trial(Struct, frozen=True, kw_only=True):
+    """Pods leave the nodes of a table, and come back as long as `pod` fits there beside them."""
+
+    handle: Handle
+    state: CycleState
+    """The trial's own: it moves with the pods."""
+    pod: Pod
+    nodes: NodeTable
+    potential: PotentialVictims
+    """Those of `nodes`."""
+    bounds: Bounds | None = None
+
+    def without_anybody(self, world: NodeTable) -> NodeTable:
+        """`world`, a part of the nodes, when all potential victims have left. Raises `NotPreparedError`."""
+        everyone = self.potential.placed(np.arange(len(self.potential.pods)), self.nodes)
+        return self.handle.remove_pods(self.state, self.pod, world, everyone)
+
+    def reprieve(self, world: NodeTable, fits: TableRows) -> Evicted:
+        """Which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
+        potential = self.potential
+        gone = np.zeros(len(potential.pods), dtype=np.bool_)
+        unfit = gone.copy()
+        failed: dict[ClusterRow, Status] = {}
+        turn = 0
+        while len(fits):
+            more = potential.count[fits] > turn
+            fits, world = TableRows(fits[more]), world.take(rows_where(more))
+            asked = potential.at(fits, turn)
+            world = self.handle.add_pods(self.state, self.pod, world, potential.placed(asked, self.nodes))
+            gone[asked] = unfit[asked] = ~self.handle.passes_filters(self.state, self.pod, world).passed
+            if self.bounds is not None:
+                for node, victim in zip(each_cluster_row(world.rows), asked.tolist(), strict=True):
+                    answer = self.bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
+                    gone[victim] = answer is not True
+                    if isinstance(answer, Status):
+                        failed.setdefault(node, answer)
+            leaving = potential.placed(asked[gone[asked]], self.nodes)
+            world = self.handle.remove_pods(self.state, self.pod, world, leaving)
+            turn += 1
+        return Evicted(gone=gone, unfit=unfit, failed=failed)
+
+    def candidate(self, row: TableRow, evicted: Evicted, *, by_rank: bool) -> Candidate:
+        """The node in a row of `nodes`. `by_rank`: the most important victim is first even where others violate a
+        disruption budget."""
+        own = slice(int(self.potential.start[row]), int(self.potential.start[row + 1]))
+        gone, violating = evicted.gone[own], self.potential.violating[own]
+        victims = [int(victim) for victim in self.potential.pods[own][gone]]
+        if by_rank and violating.any() and not violating.all():
+            victims = by_importance(self.nodes.pods, victims)
+        violations = int(np.count_nonzero(violating & evicted.unfit[own]))
+        return Candidate(node=self.nodes.cluster_row(row), victims=tuple(victims), pdb_violations=violations)
+
+
+def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
+    handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
+    names = nodes.cluster.names
+    unable = nodes.take(rows_where(potential.count == 0))
+    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable.rows)}
+    able = rows_where(potential.count > 0)
+    world = nodes.take(able)
+    try:
+        world = trial.without_anybody(world)
+    except NotPreparedError as missing:
+        # PreFilter rejected the pod before a plugin that would have to know who is gone
+        failed = Status(code=Code.ERROR, reasons=(str(missing),))
+        statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
+        return _Tried(candidates={}, statuses=statuses)
+    outcome = handle.passes_filters(state, pod, world)
+    stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
+    statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
+
+    passed = outcome.passed
+    if trial.bounds is not None:
+        refused = {node: trial.bounds.refusal(node) for node in each_cluster_row(world.rows) if node not in stuck}
+        statuses |= {node: status for node, status in refused.items() if status is not None}
+        passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
+    fits = TableRows(able[passed])
+    left = world.take(rows_where(passed))
+    room = handle.room(state, pod, left) if trial.bounds is None else None
+    if room is not None:
+        evicted = Evicted.where(_reprieve_by_room(room, fits, potential))
+    else:
+        evicted = trial.reprieve(left, fits)
+    by_rank = handle.release.behaviour.victims_are_ordered_by_importance
+    candidates: dict[ClusterRow, Candidate] = {}
+    for row in each_row(fits):
+        node = nodes.cluster_row(row)
+        if node in evicted.failed:
+            statuses[node] = evicted.failed[node]
+            continue
+        found = trial.candidate(row, evicted, by_rank=by_rank)
+        if found.victims:
+            candidates[node] = found
+            statuses[node] = SUCCESS
+        else:
+            text = f'expected at least one victim pod on node "{names[node]}"'
+            statuses[node] = Status(code=Code.ERROR, reasons=(text,))
+
+    def explain(node: ClusterRow) -> tuple[Finding, ...]:
+        return outcome.status(stuck[node]).findings if node in stuck else ()
+
+    return _Tried(candidates=candidates, statuses=statuses, explain=explain)
 
 
 def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
-    """As `reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds. `room` is that
-    of the nodes `fits`."""
+    """As `Trial.reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds.
+
+    `room` is that of the nodes `fits`.
+    """
     free, count = room.limit - room.used, potential.count[fits]
     if len(fits) <= _FEW_NODES:
         return _reprieve_one_by_one(room, fits, potential, free)
@@ -238,20 +255,6 @@ def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictim
             else:
                 left = after
     return evicted
-
-
-def candidate(
-    nodes: NodeTable, row: TableRow, potential: PotentialVictims, evicted: Evicted, *, by_rank: bool
-) -> Candidate:
-    """The node in a row of the table. `by_rank`: the most important victim is first even where others violate a
-    disruption budget."""
-    own = slice(int(potential.start[row]), int(potential.start[row + 1]))
-    gone, violating = evicted.gone[own], potential.violating[own]
-    victims = [int(victim) for victim in potential.pods[own][gone]]
-    if by_rank and violating.any() and not violating.all():
-        victims = by_importance(nodes.pods, victims)
-    violations = int(np.count_nonzero(violating & evicted.unfit[own]))
-    return Candidate(node=nodes.cluster_row(row), victims=tuple(victims), pdb_violations=violations)
 
 
 def _verdict(outcome: FilterOutcome, index: TableRow) -> Status:
