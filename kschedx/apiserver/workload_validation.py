@@ -12,6 +12,7 @@ import msgspec
 
 from kschedx.api.claim_validation import validate_claim_spec
 from kschedx.api.decode import decode
+from kschedx.api.field_errors import invalid
 from kschedx.api.names import dns_subdomain_errors
 from kschedx.api.pod_volumes import PersistentVolumeClaimSpec
 from kschedx.api.selectors import LabelSelector, compile_selector
@@ -28,9 +29,13 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     name = _map(manifest.get("metadata")).get("name")
     if manifest.get("kind") in MAKING_PODS and isinstance(name, str):
         yield from syntax(dns_subdomain_errors, name, "metadata.name")
+    spec = _map(manifest.get("spec"))
+    for field in ("replicas", "parallelism", "completions"):
+        number = spec.get(field)
+        if manifest.get("kind") in MAKING_PODS and isinstance(number, int) and number < 0:
+            yield invalid(f"spec.{field}", str(number), "must be greater than or equal to 0")
     if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
         return
-    spec = _map(manifest.get("spec"))
     written = spec.get("selector")
     if not _map(spec.get("template")):
         return

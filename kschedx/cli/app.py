@@ -127,9 +127,11 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
     except InputError as error:
         from kschedx.sources.field_lines import located
+        from kschedx.sources.foreign import variables_hint
 
-        for one in error.each:
-            _fail(str(located(one)), ExitCode.USAGE)
+        for one in map(located, error.each):
+            one.hint = "; ".join(filter(None, (one.hint, variables_hint(f"{one.message} {one.hint}"))))
+            _fail(str(one), ExitCode.USAGE)
         return ExitCode.USAGE
     except KschedxError as error:
         return _fail(str(error), ExitCode.USAGE)

@@ -217,7 +217,9 @@ class Manifests:
                 f"which pods a {foreign.get('kind')} has is known to its controller alone: ask about those that it made"
             )
         place = Place(source=", ".join(self._paths))
-        return InputError(f"no pod is in it, and nothing that makes one: {listed or 'nothing'}", place=place, hint=hint)
+        if not counts:
+            return InputError("holds no objects", place=place)
+        return InputError(f"no pod is in it, and nothing that makes one: {listed}", place=place, hint=hint)
 
 
 def _claim_names(pod: Manifest) -> Iterator[str]:

@@ -15,7 +15,7 @@ from kschedx.api.kinds import KINDS
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import OwnerReference, Pod
 from kschedx.api.workloads import MAKING_PODS, current_replica_set, has_template, made_of, pod_from_workload
-from kschedx.errors import InputError
+from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.simulate.own_claims import with_own_claims
 from kschedx.snapshot.pods import PodTable
@@ -26,6 +26,8 @@ Manifest = Mapping[str, object]
 TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
+MOST_PODS = 150_000
+"""That are placed for one workload: as many as Kubernetes is made for in all."""
 
 
 class Workload(Struct, frozen=True):
@@ -105,7 +107,11 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
         spec, old = _map(spec, "jobTemplate", "spec"), _map(old, "jobTemplate", "spec")
     names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
-    return min(numbers, default=1)
+    wanted = min(numbers, default=1)
+    if wanted > MOST_PODS:
+        hint = f"at most {MOST_PODS:,} are placed, as many as Kubernetes is made for"
+        raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
+    return wanted
 
 
 def has_replicas(manifest: Manifest) -> bool:

@@ -27,9 +27,15 @@ _TEXT = (
 )
 _TEMPLATE = re.compile(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
 
+_OTHER_TEMPLATE = re.compile(rb"\{\{-?\s*\w|\{%-?\s*\w")
+_VARIABLE = re.compile(r"\$\{\w")
+
 _HEAD = 64 << 10
 """Bytes of a text that are looked at; the patterns take each of them once, whatever they are."""
 
+TEMPLATE = "looks like a template"
+HELM_TEMPLATE = "looks like a template of a Helm chart"
+FILL_IN = "fill in its variables first, as with `envsubst`"
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
 
@@ -49,7 +55,17 @@ def text(content: bytes) -> str:
     return next((name for pattern, name in _TEXT if pattern.search(head)), "")
 
 
-def template_line(content: bytes) -> int | None:
-    """The first line with a Go template's action, as in the templates of a Helm chart."""
-    match = _TEMPLATE.search(content)
-    return content.count(b"\n", 0, match.start()) + 1 if match else None
+def template(content: bytes) -> tuple[str, str, int] | None:
+    """What to call a template, of a Helm chart or any other; what to do with it; the first line that makes it one."""
+    for pattern, message, hint in (
+        (_TEMPLATE, HELM_TEMPLATE, "render it first, with `helm template`"),
+        (_OTHER_TEMPLATE, TEMPLATE, "render it first"),
+    ):
+        if match := pattern.search(content):
+            return message, hint, content.count(b"\n", 0, match.start()) + 1
+    return None
+
+
+def variables_hint(found: str) -> str:
+    """What to do about a value that cannot be, where a variable in it was not filled in."""
+    return FILL_IN if _VARIABLE.search(found) and FILL_IN not in found else ""

@@ -122,13 +122,14 @@ def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
     try:
         yield from yaml_bulk.read(text, source=source, refuse=refuse)
     except InputError as error:
-        line = foreign.template_line(text)
-        if line is not None:
-            place = Place(source=source, line=line)
-            message = "looks like a template of a Helm chart"
-            raise InputError(message, place=place, hint="render it first, with `helm template`") from None
+        if template := foreign.template(text):
+            message, hint, line = template
+            raise InputError(message, place=Place(source=source, line=line), hint=hint) from None
         if looks := foreign.text(text):
             raise _foreign(looks, source) from None
+        rows, number = text.splitlines(), error.place.line or 0
+        at = rows[number - 1].decode(errors="replace") if 0 < number <= len(rows) else ""
+        error.hint = foreign.variables_hint(at) or error.hint
         raise error from None
 
 

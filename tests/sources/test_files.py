@@ -130,6 +130,7 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         ("# only this\n---\n", f"x: holds no objects {ALLOWED}"),
         ("kind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", f"x:3: {HELM}"),
         ("{{- if .Values.a }}\nkind: Pod\n{{- end }}\n", f"x:1: {HELM}"),
+        ("kind: Pod\nmetadata:\n  name: {{ name }}\n", "x:3: looks like a template (render it first)"),
         ("# syntax\nFROM alpine:3\nRUN true\n", f"x: looks like a Dockerfile {ALLOWED}"),
         ("#!/bin/sh\nls\n", f"x: looks like a script {ALLOWED}"),
         ("<html></html>", f"x: looks like XML or HTML {ALLOWED}"),
