@@ -22,6 +22,19 @@ OWN_LABELS = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/"
 MADE_FOR = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
 """What the image was built for: a pod that asks for it runs nowhere else."""
 
+NEW_NAMES = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
+}
+"""What labels are called now that manifests still ask for under the name that they had."""
+
+MARKS = frozenset({"", "true", "yes"})
+"""Values of labels that say no more than that they are there; `node-role.kubernetes.io/worker` has the first."""
+
 NODE_NAME_FIELD = "metadata.name"
 
 
@@ -33,7 +46,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Place) -> Iterator[s
     unmatched = tuple(r for r in term.requirements if not r.matched)
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
-    if any(r.key in MADE_FOR for r in unmatched):
+    if any(r.key in MADE_FOR and not list(_renamed(r, place.nodes.cluster)) for r in unmatched):
         return
     if finding.source != "addedAffinity":
         for requirement in unmatched:
@@ -69,8 +82,18 @@ def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[Req
     """The value, or the key, that some node has and that is nearly what the pod says."""
     if requirement.operator not in ("In", "=", "Exists"):
         return
-    for key, values in _nearly(requirement, cluster):
+    for key, values in (*_renamed(requirement, cluster), *_nearly(requirement, cluster)):
         yield RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
+
+
+def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The label's new name, where nodes have that one alone, with the value that the pod asks for."""
+    key = NEW_NAMES.get(requirement.key, "")
+    if requirement.key in cluster.label_keys or key not in cluster.label_keys:
+        return
+    values = {value for value in cluster.label(key).values if value is not None}
+    if not requirement.values or values.intersection(requirement.values):
+        yield key, requirement.values
 
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -81,6 +104,8 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
             close = difflib.get_close_matches(requirement.values[0], sorted(values), n=1, cutoff=CLOSE)
             if close:
                 yield requirement.key, (close[0],)
+            elif values <= MARKS and MARKS.issuperset(requirement.values):
+                yield requirement.key, (min(values),)
         return
     for key in difflib.get_close_matches(requirement.key, sorted(known), n=1, cutoff=CLOSE):
         values = {value for value in cluster.label(key).values if value is not None}

@@ -37,8 +37,9 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.situation import Place
-from kschedx.fixes.volume_remedies import free_volume, volume_for
+from kschedx.fixes.volume_remedies import free_volume, released_volumes, volume_for
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import Storage
 
 CLOSE = 0.6
 """difflib's ratio from which a class is taken for a misspelling of another."""
@@ -194,15 +195,10 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
     found = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
     if found is not None:
         yield s.BindClaim(claim=_bound(claim, found.name), volume=found.name)
-    if finding.cause == "class-missing":
-        classes = storage.classes
-        close = difflib.get_close_matches(claim.storage_class, sorted(classes), n=1, cutoff=CLOSE)
-        yield from (_of_class(claim, name) for name in close)
-        if found is None:
-            yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
-        default = default_class(classes.values())
-        if default is not None and not close:
-            yield _of_class(claim, default.name)
+    if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
+        yield from _with_classes(claim, storage, is_bindable=found is not None)
+    if not claim.spec.volume_name and found is None:
+        yield from released_volumes(claim, snapshot)
     if found is None:
         name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
         storage_class = storage.classes.get(claim.storage_class)
@@ -212,6 +208,20 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
             claim=_bound(claim, name),
             provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
         )
+
+
+def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
+    """The class that is nearly called what the claim says, that class made, or the one that a new claim would get."""
+    classes = storage.classes
+    close = difflib.get_close_matches(claim.storage_class, sorted(classes), n=1, cutoff=CLOSE)
+    yield from (_of_class(claim, name) for name in close)
+    if claim.storage_class and not is_bindable:
+        yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
+    chosen = default_class(classes.values())
+    if chosen is None and not claim.storage_class:
+        chosen = next((one for one in classes.values() if one.can_provision), None)
+    if chosen is not None and not close:
+        yield _of_class(claim, chosen.name)
 
 
 def _of_class(claim: PersistentVolumeClaim, name: str) -> s.Step:

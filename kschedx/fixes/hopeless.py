@@ -56,6 +56,11 @@ class HeldByPlugin(Struct, frozen=True, kw_only=True):
     """A PreEnqueue plugin keeps the pod out of the queue, whatever the nodes have."""
 
     plugin: str
+    findings: tuple[Finding, ...] = ()
+
+
+class ClaimJustDeleted(Struct, frozen=True, kw_only=True):
+    """kube-scheduler's own claim for extended resources does not do any more; it deletes it, and tries again."""
 
 
 class RefusedByExtender(Struct, frozen=True, kw_only=True):
@@ -85,6 +90,7 @@ Hopeless = (
     | OfController
     | HeldByOther
     | HeldByPlugin
+    | ClaimJustDeleted
     | RefusedByExtender
     | GroupIncomplete
     | NotSearched

@@ -49,6 +49,8 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return proposal.having(step.claim)
         case s.CreateStorageClass(storage_class=storage_class):
             return proposal.having(storage_class)
+        case s.ReleaseVolume(volume=volume):
+            return proposal.having(volume)
         case s.CreateVolume(volume=volume, claim=claim):
             return proposal.having(volume) if claim is None else proposal.having(volume, claim)
         case s.CreateDeviceClaim(claim=device_claim, status=status):
@@ -59,6 +61,8 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return proposal.having(DeviceClass(metadata=ObjectMeta(name=name)))
         case s.DeletePods(victims=victims):
             return replace(proposal, deleted=tuple(sorted({*proposal.deleted, *(one.row for one in victims)})))
+        case s.TakeOldFirst(old=old):
+            return replace(proposal, deleted=tuple(sorted({*proposal.deleted, old.row})))
         case s.Uncordon(row=row):
             return _on_node(proposal, row, ground, _uncordoned)
         case s.RemoveTaints(row=row, taints=taints):
@@ -78,6 +82,7 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
 
 PodStep = (
     s.RemoveGates
+    | s.AwaitController
     | s.Tolerate
     | s.SelectInstead
     | s.DropRequirements
@@ -95,7 +100,7 @@ PodStep = (
 
 def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
     match step:
-        case s.RemoveGates():
+        case s.RemoveGates() | s.AwaitController():
             return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
         case s.Tolerate(taints=taints):
             return edit.tolerating(pod, taints)

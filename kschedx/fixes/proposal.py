@@ -14,7 +14,7 @@ from kschedx.api.types import Node, Pod
 from kschedx.fixes.changes import Change, Json, Target
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.manifests import add, manifest, node_patch, pod_patch, pointer
-from kschedx.fixes.steps import RepairNode, ResourceAmount, Step
+from kschedx.fixes.steps import AwaitController, CreateVolume, RepairNode, ResourceAmount, Step, TakeOldFirst
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -33,6 +33,8 @@ API_VERSIONS: Mapping[type[Struct], str] = {
 }
 
 
+ONE_OLD_FIRST = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+"""The strategy of a Deployment that never has more pods than it wants."""
 CONTROLLER_MANAGER = "kube-controller-manager"
 KUBELET = "kubelet"
 
@@ -124,12 +126,19 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """What is different from `pod` and `snapshot`. An object whose spec may not change goes and comes again."""
-        patch = tuple(pod_patch(pod, self.pod))
+        lifted = any(isinstance(step, AwaitController) for step in self.steps)
+        held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
+        patch = tuple(pod_patch(held, self.pod))
         if patch:
             yield Change(target=_target("Pod", self.pod.metadata.namespace, self.pod.metadata.name), patch=patch)
+        rollouts = {step.old.row: step.deployment for step in self.steps if isinstance(step, TakeOldFirst)}
+        for name in dict.fromkeys(rollouts.values()):
+            target = Target(api_version="apps/v1", kind="Deployment", namespace=pod.metadata.namespace, name=name)
+            yield Change(target=target, patch=(add("/spec/strategy", ONE_OLD_FIRST),))
         for row in self.deleted:
             pods = snapshot.pods
-            yield Change(target=_target("Pod", pods.namespaces[row], pods.names[row]), delete=True)
+            target = _target("Pod", pods.namespaces[row], pods.names[row])
+            yield Change(target=target, delete=True, by=CONTROLLER_MANAGER if row in rollouts else "")
         if self.deleted:
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
@@ -147,8 +156,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 yield Change(target=target, patch=more, by=faults[0].by if faults else KUBELET)
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
+        drivers = self._drivers()
         for one in self.objects:
-            yield from _changes(_existing(one, snapshot), one)
+            driver = drivers.get(_key(one), "")
+            for change in _changes(_existing(one, snapshot), one):
+                yield replace(change, by=driver) if driver else change
+
+    def _drivers(self) -> dict[tuple[str, str, str], str]:
+        """What a storage class's driver makes and binds, where it comes to do so."""
+        made = [step for step in self.steps if isinstance(step, CreateVolume) and step.provisioner]
+        return {_key(one): step.provisioner for step in made if step.claim for one in (step.volume, step.claim)}
 
 
 def _changes(before: Object | None, after: Object) -> Iterator[Change]:
@@ -164,10 +181,18 @@ def _changes(before: Object | None, after: Object) -> Iterator[Change]:
         if after == bound:
             yield Change(target=target, patch=tuple(_binding(before, after)))
             return
+    if isinstance(before, PersistentVolume) and isinstance(after, PersistentVolume) and _is_released(before, after):
+        yield Change(target=target, patch=({"op": "remove", "path": "/spec/claimRef"},))
+        yield Change(target=target, patch=(add("/status/phase", after.status.phase),), by=CONTROLLER_MANAGER)
+        return
     if before is not None:
         written = getattr(before, "api_version", "") or api_version
         yield Change(target=replace(target, api_version=written), delete=True)
     yield Change(target=target, create=manifest(api_version, kind, after))
+
+
+def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:
+    return before.spec.claim_ref is not None and replace(before.spec, claim_ref=None) == after.spec
 
 
 def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:

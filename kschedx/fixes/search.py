@@ -15,12 +15,21 @@ from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.hardware_remedies import rows_with_hardware
-from kschedx.fixes.hopeless import HeldByPlugin, Hopeless, NotSearched, Untold, gate_of_controller, hopeless
+from kschedx.fixes.hopeless import (
+    ClaimJustDeleted,
+    HeldByPlugin,
+    Hopeless,
+    NotSearched,
+    Untold,
+    gate_of_controller,
+    hopeless,
+)
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import last_remedies, remedies
+from kschedx.fixes.rollout_remedies import taking_old_first
 from kschedx.fixes.situation import Place, Situation, tried
 from kschedx.fixes.telling import best, partial
 from kschedx.fixes.victims import deletion
@@ -36,8 +45,10 @@ FEWER_TRIALS = 12
 """In a cluster of a thousand nodes or more, where each takes longer."""
 MOST_NEW_NODES = 12
 """New nodes that are tried where nothing else helps."""
-MOST_STARTS = 4
+MOST_STARTS = 8
 """Situations for which a new node is looked for."""
+MOST_THROUGH = 3
+"""Ways past PreFilter from which is gone on."""
 MOST_LARGER = 4
 """Nodes on which the last resorts are tried."""
 MOST_DEPTH = 5
@@ -70,13 +81,18 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
     gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
     if gate is not None:
         return gate
-    held = [status.plugin for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
+    held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
         found = hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
     except UndecidableError:
         return None
+    if cycle.post_filter is not None and cycle.snapshot.devices.claims:
+        from kschedx.plugins.dynamic_resources.decision import REASON_DELETED
+
+        if any(REASON_DELETED in one for one in cycle.post_filter.status.reasons):
+            return ClaimJustDeleted()
     is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
-    return HeldByPlugin(plugin=held[0]) if is_untold else found
+    return HeldByPlugin(plugin=held[0].plugin, findings=held[0].findings) if is_untold else found
 
 
 def _rules(spec: PodSpec) -> int:
@@ -108,17 +124,17 @@ class _Search:
         """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
 
     def found(self) -> Iterator[Fix]:
-        base = _ungated(self._cycle)
-        if base is None:
-            return
-        start = self._try(base)
+        start = self._try(_ungated(self._cycle))
         if start is None:
             return
         if start.feasible:
-            if start.proposal.steps and self._is_let_in(start):
+            if any(isinstance(step, s.RemoveGates) for step in start.proposal.steps) and self._is_let_in(start):
                 yield from best([start], self._cycle)
             return
-        situations = [start, *self._alternatives(start)]
+        situations = [start]
+        for one in [start] if start.status.is_success else self._let_through(start):
+            situations += [one] if one is not start else []
+            situations += [] if one.feasible else self._alternatives(one)
         verified = [one for one in situations if one.feasible]
         if not verified:
             deeper = list(self._deeper(situations))
@@ -158,9 +174,26 @@ class _Search:
                 self._left -= 1
                 yield found
 
+    def _let_through(self, start: Situation) -> list[Situation]:
+        """Where PreFilter rejects the pod before its nodes are looked at: what would let it through, cheapest first."""
+        waiting = [start]
+        for _ in range(MOST_DEPTH):
+            proposals = [
+                proposal
+                for one in waiting
+                for place, findings in _places(one)
+                for proposal in islice(_whole(_ways(findings, place), one), MOST_THROUGH)
+            ]
+            waiting = list(self._all(sorted(proposals, key=lambda it: it.cost)))
+            if through := [one for one in waiting if one.status.is_success]:
+                return through[:MOST_THROUGH]
+        return [start]
+
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
         """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
-        preempting = _preemption(self._cycle, start)
+        self._left = MOST_TRIALS if len(self._scheduler.nodes) < 1000 else FEWER_TRIALS
+        rollout = (made(step, start.proposal, start.ground) for step in taking_old_first(start))
+        preempting = (*_preemption(self._cycle, start), *rollout)
         whole = [((one.cost, len(one.steps), -1), one) for one in preempting]
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start)):
@@ -249,15 +282,15 @@ def _is_of_a_daemon_set(pod: Pod) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
 
 
-def _ungated(cycle: Cycle) -> Proposal | None:
-    """The pod to start from; None where only a controller can let it go on."""
+def _ungated(cycle: Cycle) -> Proposal:
+    """The pod to start from."""
     base = Proposal(pod=cycle.pod)
     gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
     if cycle.outcome is not Outcome.GATED or not gates:
         return base
-    if gate_of_controller(gates) is not None:
-        return None
-    return made(s.RemoveGates(gates=gates), base, Ground(cycle.snapshot, cycle.all_nodes.options))
+    kept = gate_of_controller(gates)
+    step = s.RemoveGates(gates=gates) if kept is None else s.AwaitController(gates=gates, controller=kept.controller)
+    return made(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
 
 def _is_about_its_nodes(found: Situation) -> bool:
@@ -270,6 +303,8 @@ def _is_about_its_nodes(found: Situation) -> bool:
                 | s.RemoveTaints(node=node)
                 | s.LabelNode(node=node)
                 | s.EnlargeNode(node=node)
+                | s.RepairNode(node=node)
+                | s.OfferResource(node=node)
                 | s.DeletePods(node=node)
             ):
                 named.add(node)

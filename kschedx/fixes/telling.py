@@ -8,6 +8,7 @@ from itertools import islice
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.model import Certainty, Fix
 from kschedx.fixes.situation import Situation
+from kschedx.fixes.steps import AwaitController, Step, TakeOldFirst
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.unheard import Kind, Stake, Unheard
 
@@ -20,6 +21,8 @@ MOST_PARTIAL = 2
 def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
     """A few of each cost, those that open the most nodes first."""
     ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
+    if _awaits(ordered[0]):
+        ordered = ordered[:1]  # its turn may not come while this is so
     fewest = min(len(one.proposal.steps) for one in ordered)
     told: list[Cost] = []
     for one in ordered:
@@ -28,18 +31,33 @@ def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
             continue  # nobody does two things where one is enough
         if cost is Cost.OTHER_PODS and Cost.WAITING in told:
             continue  # kube-scheduler chooses better whom to evict
+        if any(map(_is_of_rollout, one.proposal.steps)) and Cost.POD in told:
+            continue  # whichever old pod goes first
         if len(told) < MOST_FIXES and told.count(cost) < MOST_OF_A_COST:
             told.append(cost)
             yield _fix(one, cycle)
 
 
+def _awaits(situation: Situation) -> bool:
+    return any(isinstance(step, AwaitController) for step in situation.proposal.steps)
+
+
+def _is_of_rollout(step: Step) -> bool:
+    return isinstance(step, TakeOldFirst)
+
+
 def partial(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
-    """Proposals after which a plugin that rejected nodes rejects none, those that leave the fewest first."""
-    if not start.status.is_success:
-        return
-    found = [one for one in situations if one.remaining and start.remaining.keys() - one.remaining.keys()]
+    """Proposals after which a plugin that rejected nodes rejects none, or PreFilter lets the pod through; those that
+    leave the fewest first."""
+    found = [one for one in situations if one.remaining and _is_nearer(one, start)]
     for one in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
         yield _fix(one, cycle)
+
+
+def _is_nearer(one: Situation, start: Situation) -> bool:
+    if not start.status.is_success:
+        return one.status.is_success
+    return bool(start.remaining.keys() - one.remaining.keys())
 
 
 def _fix(situation: Situation, cycle: Cycle) -> Fix:
@@ -48,7 +66,7 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
     extender_decides = bool(situation.feasible) and (
         cycle.is_extended or any(one.kind is Kind.EXTENDER for one in open_)
     )
-    is_sure = situation.feasible and not deciding and not extender_decides
+    is_sure = situation.feasible and not deciding and not extender_decides and not _awaits(situation)
     return Fix(
         steps=situation.proposal.steps,
         certainty=Certainty.VERIFIED if is_sure else Certainty.PARTIAL,

@@ -47,6 +47,8 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Place) -> Iter
     claim = place.snapshot.storage.claims.get(finding.claim.claim)
     if claim is None:
         return
+    if isinstance(finding, NoMatchingVolume):
+        yield from released_volumes(claim, place.snapshot)
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
@@ -95,6 +97,26 @@ def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentV
     except SearchError:
         return None
     return next(iter((*search.prebound, *search.fitting)), None)
+
+
+def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
+    """Volumes that were bound to claims that are gone, and that the claim could have."""
+    storage = snapshot.storage
+    for volume in storage.volumes_of_class.get(claim.storage_class, ()):
+        holder = volume.spec.claim_ref
+        if holder is None:
+            continue
+        key = f"{holder.namespace}/{holder.name}"
+        there = storage.claims.get(key)
+        if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
+            continue
+        spec = replace(volume.spec, claim_ref=None)
+        free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
+        try:
+            if Search(claim, (free,), attributes_classes=True).fitting:
+                yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
+        except SearchError:
+            return
 
 
 def volume_for(

@@ -33,7 +33,13 @@ def commands(changes: Sequence[Change]) -> str:
 def _follows(change: Change) -> str:
     target = change.target
     if target.kind != "Node":
-        named = f"{target.kind} {target.namespace}/{target.name}"
+        named = f"{target.kind} {'/'.join(filter(None, (target.namespace, target.name)))}"
+        if target.kind == "PersistentVolume" and change.create is None:
+            return f"# {change.by} makes {named} available by itself"
+        if target.kind == "PersistentVolume":
+            return f"# {change.by} has to make a volume: the events of the claim say why it has not"
+        if target.kind == "PersistentVolumeClaim":
+            return f"# {named} is bound to it then"
         return f"# {change.by} {'deletes' if change.delete else 'gives up'} {named} by itself"
     if any(one["path"] == "/spec/taints" for one in change.patch):
         return f"# {change.by} takes the taints off node {target.name} once it is well"
@@ -53,13 +59,20 @@ def _command(change: Change) -> str:
             ["# whatever makes the cluster's nodes has to make one like this:", *(f"#   {one}" for one in lines)]
         )
     if change.create is not None:
-        return f"kubectl apply --server-side -f - <<'{END}'\n{to_yaml(change.create)}{END}"
+        is_open = target.kind == "PersistentVolume" and not _has_source(change.create)
+        comment = "# say in its spec which storage it is (csi, local, nfs, ...), and then:\n" if is_open else ""
+        return f"{comment}kubectl apply --server-side -f - <<'{END}'\n{to_yaml(change.create)}{END}"
     patch = quote(json.dumps(list(change.patch)))
     if target.kind in _MADE_AGAIN:
         local = f"kubectl patch --local -f - --type=json --patch={patch} -o json"
         return f"{_MADE_AGAIN[target.kind]}kubectl get {name} -o json | {local} | kubectl replace --force -f -"
     comment = "# for the Jobs to come: one that is there keeps its template\n" if target.kind == "CronJob" else ""
     return f"{comment}kubectl patch {name} --type=json --patch={patch}"
+
+
+def _has_source(volume: Manifest) -> bool:
+    spec = volume.get("spec")
+    return isinstance(spec, Mapping) and "csi" in spec
 
 
 def _resource(change: Change) -> str:

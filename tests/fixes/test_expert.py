@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 FULL = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
@@ -125,3 +125,50 @@ def test_a_label_that_nobody_has_put_on_any_node() -> None:
     assert told(node("n"), pod("me", nodeSelector={"disk": "ssd"})) == ["label n disk=ssd", "drop disk=ssd"]
     others = node("o", labels={"disk": "ssd"}, allocatable={"cpu": "1", "pods": "0"})
     assert told(node("n"), others, pod("me", nodeSelector={"disk": "ssd"}))[0] == "drop disk=ssd"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "first"),
+    [
+        (
+            {"beta.kubernetes.io/os": "linux"},
+            {"kubernetes.io/os": "linux"},
+            "select kubernetes.io/os=linux instead of beta.kubernetes.io/os=linux",
+        ),
+        (
+            {"failure-domain.beta.kubernetes.io/zone": "eu-1a"},
+            {"topology.kubernetes.io/zone": "eu-1a"},
+            "select topology.kubernetes.io/zone=eu-1a instead of failure-domain.beta.kubernetes.io/zone=eu-1a",
+        ),
+        (
+            {"node-role.kubernetes.io/worker": "true"},
+            {"node-role.kubernetes.io/worker": ""},
+            "select node-role.kubernetes.io/worker= instead of node-role.kubernetes.io/worker=true",
+        ),
+        (
+            {"kubernetes.io/arch": "arm64"},
+            {"kubernetes.io/arch": "amd64"},
+            "add a node with label kubernetes.io/arch=arm64",
+        ),
+        (
+            {"beta.kubernetes.io/arch": "arm64"},
+            {"kubernetes.io/arch": "amd64"},
+            "add a node with label beta.kubernetes.io/arch=arm64",
+        ),
+    ],
+)
+def test_a_label_under_its_old_name(wanted: dict[str, str], there: dict[str, str], first: str) -> None:
+    assert told(node("n", labels=there), pod("me", nodeSelector=wanted))[0] == first
+
+
+def test_a_pod_whose_turn_a_controller_decides() -> None:
+    gated = {**wanting(cpu="3")}
+    gated["spec"] = {**at(gated, "spec"), "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    objects = [node("n", allocatable=SMALL), gated]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert [(fix.title, fix.certainty.value) for fix in explanation.fixes] == [
+        ("request at most 2 cpu, once Kueue lets the pod go on", "partial")
+    ]
+    assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == [
+        "/spec/containers/0/resources"
+    ], "nobody jumps the queue"

@@ -37,7 +37,17 @@ def titles(*objects: Manifest) -> list[str]:
         ),
         (
             [claim("data", storage_class="now"), storage_class("now", waits=False, provisioner=DRIVER)],
-            [f"create a volume of 10Gi ReadWriteOnce of class now for claim default/data, which {DRIVER} should make"],
+            [f"get {DRIVER} to make the volume for claim default/data: 10Gi ReadWriteOnce of class now"],
+        ),
+        # no class is called so, or none is named: the one that a new claim would get
+        (
+            [claim("data", storage_class="premium"), storage_class(provisioner=DRIVER)],
+            ["create storage class premium", "make claim default/data anew with class waits"],
+        ),
+        # a volume that is kept for a claim that is gone, its own of before first
+        (
+            [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
+            ["release volume kept, which claim default/data has left; what is on it stays"],
         ),
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],

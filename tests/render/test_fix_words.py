@@ -82,6 +82,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (repair("node.cloudprovider.kubernetes.io/shutdown"), "start the machine of n"),
         (repair("node.cloudprovider.kubernetes.io/uninitialized"), "get x to finish setting up n"),
         (repair("node.cilium.io/agent-not-ready"), "get the agent of x ready on n: it takes its taint away then"),
+        (s.AwaitController(gates=("kueue.x-k8s.io/admission",), controller="Kueue"), "once Kueue lets the pod go on"),
         (
             s.OfferResource(row=ROW, node="n", resource="a.b/gpu", amounts=(gpus(0, 2),), label="a.b/gpu.present=true"),
             "get the device plugin for a.b/gpu running on n, which has a.b/gpu.present=true",

@@ -14,7 +14,9 @@ from kschedx.fixes.steps.around import (
     GiveUpVolume,
     RecreateClaim,
     RecreateDeviceClaim,
+    ReleaseVolume,
     ShrinkClaim,
+    TakeOldFirst,
     Victim,
     WidenDeviceClaim,
 )
@@ -30,6 +32,7 @@ from kschedx.fixes.steps.nodes import (
     Uncordon,
 )
 from kschedx.fixes.steps.pod import (
+    AwaitController,
     DropNodeName,
     DropNodeNames,
     DropRequirements,
@@ -49,6 +52,7 @@ from kschedx.fixes.steps.pod import (
 __all__ = [
     "AddNode",
     "AskForFewerDevices",
+    "AwaitController",
     "BindClaim",
     "CreateClaim",
     "CreateDeviceClaim",
@@ -70,6 +74,7 @@ __all__ = [
     "RaiseMaxSkew",
     "RecreateClaim",
     "RecreateDeviceClaim",
+    "ReleaseVolume",
     "RemoveGates",
     "RemoveTaints",
     "RepairNode",
@@ -80,6 +85,7 @@ __all__ = [
     "ShrinkClaim",
     "SpreadAnyway",
     "Step",
+    "TakeOldFirst",
     "Tolerate",
     "Uncordon",
     "UseHostPort",
@@ -89,6 +95,7 @@ __all__ = [
 
 Step = (
     RemoveGates
+    | AwaitController
     | Tolerate
     | SelectInstead
     | DropRequirements
@@ -107,12 +114,14 @@ Step = (
     | GiveUpVolume
     | CreateStorageClass
     | BindClaim
+    | ReleaseVolume
     | CreateVolume
     | CreateDeviceClaim
     | AskForFewerDevices
     | WidenDeviceClaim
     | RecreateDeviceClaim
     | CreateDeviceClass
+    | TakeOldFirst
     | DeletePods
     | Uncordon
     | RemoveTaints

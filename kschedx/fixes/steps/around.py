@@ -63,6 +63,21 @@ class BindClaim(Struct, frozen=True, kw_only=True):
     volume: str
 
 
+class ReleaseVolume(Struct, frozen=True, kw_only=True):
+    """A volume that is kept for a claim that is gone may be bound again; what is on it stays."""
+
+    volume: PersistentVolume
+    """As it is then."""
+    holder: str
+    """The claim that it was bound to."""
+    is_its_own: bool
+    """It was bound to a claim of the same name: the claim was made anew."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR if self.is_its_own else Cost.AROUND
+
+
 class CreateVolume(Struct, frozen=True, kw_only=True):
     """A volume for a claim; `claim` is set where the two are bound to each other beforehand."""
 
@@ -132,6 +147,14 @@ class Victim(Struct, frozen=True, kw_only=True):
     pod: str
     """`namespace/name`."""
     priority: int
+
+
+class TakeOldFirst(Struct, frozen=True, kw_only=True):
+    """A Deployment takes an old pod away before it makes a new one (`maxSurge: 0`), which makes room for that."""
+
+    cost: ClassVar[Cost] = Cost.POD
+    deployment: str
+    old: Victim
 
 
 class DeletePods(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,14 @@ class RemoveGates(Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...]
 
 
+class AwaitController(Struct, frozen=True, kw_only=True):
+    """The pod's turn comes, and a controller lifts its gates: what is changed besides must be done before."""
+
+    cost: ClassVar[Cost] = Cost.WAITING
+    gates: tuple[str, ...]
+    controller: str
+
+
 class Tolerate(Struct, frozen=True, kw_only=True):
     cost: ClassVar[Cost] = Cost.POD
     taints: tuple[Taint, ...]

@@ -14,6 +14,7 @@ from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Fix
 from kschedx.fixes import steps as s
 from kschedx.fixes.hopeless import (
+    ClaimJustDeleted,
     Contradiction,
     GateOfController,
     GroupIncomplete,
@@ -26,6 +27,7 @@ from kschedx.fixes.hopeless import (
     Untold,
 )
 from kschedx.render.units import count, listed
+from kschedx.render.words import describe
 
 SHOWN_VICTIMS = 3
 SHOWN_LABELS = 4
@@ -33,7 +35,8 @@ SHOWN_LABELS = 4
 
 def title(fix: Fix) -> str:
     """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
-    text = ", ".join(map(step_text, fix.steps))
+    steps = sorted(fix.steps, key=lambda one: isinstance(one, s.AwaitController))
+    text = ", ".join(map(step_text, steps))
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if deciding:
         return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
@@ -52,6 +55,8 @@ def step_text(step: s.Step) -> str:
     match step:
         case s.RemoveGates():
             return f"remove scheduling gate {', '.join(step.gates)}"
+        case s.AwaitController():
+            return f"once {step.controller} lets the pod go on"
         case s.Tolerate():
             return f"tolerate {' and '.join(map(str, step.taints))}"
         case s.SelectInstead():
@@ -91,6 +96,8 @@ def step_text(step: s.Step) -> str:
             return f"create storage class {step.storage_class.name}"
         case s.BindClaim():
             return f"bind claim {step.claim.key} to volume {step.volume}"
+        case s.ReleaseVolume():
+            return f"release volume {step.volume.name}, which claim {step.holder} has left; what is on it stays"
         case s.CreateVolume():
             return _create_volume(step)
         case s.CreateDeviceClaim():
@@ -106,6 +113,9 @@ def step_text(step: s.Step) -> str:
             return _recreate_device_claim(step)
         case s.CreateDeviceClass():
             return f"create device class {step.name}"
+        case s.TakeOldFirst():
+            told = "take an old pod away before it makes a new one (maxSurge: 0)"
+            return f"let Deployment {step.deployment} {told}, such as {step.old.pod}"
         case s.DeletePods():
             return _delete_pods(step)
         case s.Uncordon():
@@ -138,7 +148,10 @@ def no_fix(found: Hopeless) -> str:
         case HeldByOther():
             return f"one pod at a time may have the claim {found.claim}, and {found.holder} has it"
         case HeldByPlugin():
-            return f"{found.plugin} holds the pod back until what it waits for is there"
+            waits = "; ".join(describe(one).headline for one in found.findings) or "what it waits for is not there"
+            return f"{found.plugin} holds the pod back: {waits}"
+        case ClaimJustDeleted():
+            return "kube-scheduler has deleted the claim that it made for the pod before, and tries again at once"
         case GroupIncomplete():
             return f"pod group {found.group} waits for {count(found.missing, 'more pod', 'more pods')}"
         case RefusedByExtender():
@@ -173,6 +186,9 @@ def _commands(step: s.Step) -> list[str]:
         case s.LabelNode():
             labels = " ".join(quote(f"{key}={value}") for key, value in step.labels)
             return [f"kubectl label node {quote(step.node)} {labels} --overwrite"]
+        case s.ReleaseVolume():
+            patch = '[{"op": "remove", "path": "/spec/claimRef"}]'
+            return [f"kubectl patch persistentvolume {quote(step.volume.name)} --type=json --patch='{patch}'"]
         case s.DeletePods() if not step.by_preemption:
             named = [one.pod.partition("/") for one in step.victims]
             return [f"kubectl delete pod {quote(name)} -n {quote(namespace)}" for namespace, _, name in named]
@@ -231,6 +247,8 @@ def _create_volume(step: s.CreateVolume) -> str:
     of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
     by = f", which {step.provisioner} should make" if step.provisioner else ""
     what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
+    if step.provisioner and step.claim is not None:
+        return f"get {step.provisioner} to make the volume for claim {step.claim_key}: {what}"
     return f"create a volume of {what} for claim {step.claim_key}{by}"
 
 

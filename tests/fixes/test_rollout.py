@@ -1,0 +1,81 @@
+"""A new pod that waits for what the old pods of its Deployment hold."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.fixes.changes import Change
+from kschedx.render.apply import commands
+from tests.builders import Manifest, node, pod
+
+NODES = [node("a"), node("b")]
+PORTS = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]}]
+SURGING: Manifest = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}}
+
+
+def owned(kind: str, name: str) -> list[Manifest]:
+    return [{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}]
+
+
+def rollout(strategy: Manifest) -> list[Manifest]:
+    """A Deployment whose old pods have the port on both nodes, and a new pod that waits."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": PORTS}}
+    selector = {"matchLabels": {"app": "web"}}
+    spec = {"replicas": 2, "selector": selector, "template": template}
+    sets: list[Manifest] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": name, "namespace": "default", "ownerReferences": owned("Deployment", "web")},
+            "spec": spec,
+        }
+        for name in ("web-old", "web-new")
+    ]
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {**spec, "strategy": strategy},
+    }
+    old = [
+        pod(f"old-{name}", on=name, metadata={"ownerReferences": owned("ReplicaSet", "web-old")}, containers=PORTS)
+        for name in "ab"
+    ]
+    return [
+        deployment,
+        *sets,
+        *old,
+        pod("me", metadata={"ownerReferences": owned("ReplicaSet", "web-new")}, containers=PORTS),
+    ]
+
+
+def fixes(strategy: Manifest) -> list[tuple[str, tuple[Change, ...]]]:
+    snapshot = kschedx.Snapshot.from_objects([*NODES, *rollout(strategy)])
+    return [(fix.title, fix.apply) for fix in kschedx.explain(snapshot, "default/me").fixes]
+
+
+def test_an_old_pod_goes_before_a_new_one_comes() -> None:
+    told = fixes(SURGING)
+    title = "let Deployment web take an old pod away before it makes a new one (maxSurge: 0), such as default/old-a"
+    assert told[0][0] == title
+    assert not [other for other, _ in told[1:] if other.startswith("let Deployment")]
+    assert commands(told[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [{"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}],
+    ids=["recreate", "no-surge"],
+)
+def test_a_deployment_that_does_so_already(strategy: Manifest) -> None:
+    assert not [title for title, _ in fixes(strategy) if title.startswith("let Deployment")]
+
+
+def test_what_is_changed() -> None:
+    snapshot = kschedx.Snapshot.from_objects([*NODES, *rollout(SURGING)])
+    first, *_ = kschedx.explain(snapshot, "default/me").fixes
+    deployment, old = first.changes
+    assert (deployment.target.kind, deployment.patch[0]["path"]) == ("Deployment", "/spec/strategy")
+    assert (old.target.name, old.delete, old.by) == ("old-a", True, "kube-controller-manager")
+    assert first.feasible_nodes == ("a",)
