@@ -31,12 +31,13 @@ Json = dict[str, Any]
 with gzip.open(Path(__file__).parent / "selectors.jsonl.gz") as file:
     SELECTORS: list[Json] = [json.loads(line) for line in file]
 
-CASES: list[Json] = []
-for recorded in ("cases", "volumes"):
-    with gzip.open(Path(__file__).parent / f"{recorded}.jsonl.gz") as file:
-        CASES += [json.loads(line) for line in file]
-STORED = [case for case in CASES if case["code"] == 201]
-REFUSED = [case for case in CASES if case["code"] != 201]
+with gzip.open(Path(__file__).parent / "cases.jsonl.gz") as file:
+    CASES: list[Json] = [json.loads(line) for line in file]
+
+with gzip.open(Path(__file__).parent / "volumes.jsonl.gz") as file:
+    VOLUMES: list[Json] = [json.loads(line) for line in file]
+STORED = [case for case in (*CASES, *VOLUMES) if case["code"] == 201]
+REFUSED = [case for case in (*CASES, *VOLUMES) if case["code"] != 201]
 
 SELECTOR_FEATURES = Features(consumable_capacity=True, list_attributes=False)
 

@@ -20,7 +20,10 @@ QUOTA: Manifest = {
 }
 ASKED: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]}
 SMALL: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "100m"}}}]}
-DATA: Manifest = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "8Gi"}}}}
+DATA: Manifest = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Gi"}}},
+}
 SAID = "exceeded quota: q, requested: cpu=1, used: cpu=9500m, limited: cpu=10"
 
 
