@@ -19,7 +19,7 @@ from kschedx.autoscaler.sizes import Resize
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.render import terminal
-from kschedx.render.layout import BLANK, DIM, fact_lines, paragraph, text
+from kschedx.render.layout import BLANK, DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.units import amount, count, listed
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe, headline
@@ -28,7 +28,6 @@ from kschedx.render.words.autoscaler import remedy_text
 MOST_GROUPS = 5
 """Lines of groups on the first screen."""
 MOST_NAMES = 3
-_INDENT = 12
 
 
 def autoscaler_block(explanation: Explanation, width: int, limit: int | None = MOST_GROUPS) -> list[Text]:
@@ -36,7 +35,7 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
     autoscaler, scaling = explanation.autoscaler, explanation.scaling
     if autoscaler is None or scaling is None:
         return []
-    lines = paragraph(_sentence(autoscaler, scaling), width, first="autoscaler  ", indent=_INDENT)
+    lines = paragraph(_sentence(autoscaler, scaling), width, first="autoscaler  ")
     if scaling.choice is None and scaling.pod.outcome is Outcome.CONSIDERED:
         rows = _rows(scaling.groups)
         for number, row in enumerate(rows[:limit]):
@@ -47,9 +46,8 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
             lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
     lines += _event(explanation, scaling, width)
     for number, remedy in enumerate(explanation.scaling_remedies):
-        first = "  fix       " if number == 0 else " " * _INDENT
-        lines += paragraph(remedy_text(remedy), width, first=first, indent=_INDENT + 2)
-    lines += [line for told in _basis(autoscaler) for line in _fact("by", told, width)]
+        lines += labelled("" if number else "fix", remedy_text(remedy), width, further=2)
+    lines += [line for told in _basis(autoscaler) for line in labelled("by", told, width)]
     return lines
 
 
@@ -90,10 +88,6 @@ def _sizes(one: Grown) -> str:
 def print_growth(growth: Growth) -> None:
     out = terminal.console()
     terminal.write([*paragraph(growth_text(growth), out.width), BLANK], out)
-
-
-def _fact(label: str, content: str, width: int) -> list[Text]:
-    return paragraph(content, width, first=f"  {label.ljust(10)}", indent=_INDENT)
 
 
 def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
@@ -252,14 +246,14 @@ def _event(explanation: Explanation, scaling: PodScaling, width: int) -> list[Te
     ours = scaling.choice.event if scaling.choice else ""
     if not ours and scaling.pod.remains and scaling.pod.is_told:
         ours = not_triggered(scaling.pod.parts)
-    lines = _fact("event", ours, width) if ours else []
+    lines = labelled("event", ours, width) if ours else []
     key = explanation.cycle.pod.key
     said = explanation.cycle.snapshot.autoscaler_events.get(key)
     if said is None:
         return lines
     if is_same_event(said.message, ours):
-        return [*lines, *_fact("", "cluster-autoscaler said the same", width)]
-    return [*lines, *_fact("said", f"{said.message}  (another moment, or other flags)", width)]
+        return [*lines, *labelled("", "cluster-autoscaler said the same", width)]
+    return [*lines, *labelled("said", f"{said.message}  (another moment, or other flags)", width)]
 
 
 def is_same_event(theirs: str, ours: str) -> bool:

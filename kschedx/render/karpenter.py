@@ -15,7 +15,7 @@ from kschedx.karpenter.pod_document import FOLLOWS
 from kschedx.karpenter.pods import Outcome
 from kschedx.karpenter.texts import is_same_event
 from kschedx.render import terminal
-from kschedx.render.layout import BLANK, DIM, fact_lines, paragraph, text
+from kschedx.render.layout import BLANK, DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.units import count, listed
 from kschedx.render.words.karpenter import (
     MOST_NAMES,
@@ -30,7 +30,6 @@ from kschedx.render.words.karpenter import (
 
 MOST_POOLS = 5
 """Lines of pools on the first screen."""
-_INDENT = 12
 
 
 def karpenter_block(explanation: Explanation, width: int, limit: int | None = MOST_POOLS) -> list[Text]:
@@ -38,15 +37,15 @@ def karpenter_block(explanation: Explanation, width: int, limit: int | None = MO
     karpenter, found = explanation.karpenter, explanation.provisioning
     if karpenter is None or found is None:
         return []
-    lines = paragraph(sentence(karpenter, found), width, first="karpenter   ", indent=_INDENT)
+    lines = paragraph(sentence(karpenter, found), width, first="karpenter   ")
     lines += _pools(explanation, karpenter, found, width, limit)
     lines += _event(explanation, found, width)
     for number, remedy in enumerate(explanation.provisioning_remedies):
         types = listed(remedy.types, MOST_NAMES)
         told = f"{remedy_title(remedy.step)} (verified: adds a node of {remedy.pool}, {types})"
-        lines += paragraph(told, width, first="  fix       " if number == 0 else " " * _INDENT, indent=_INDENT + 2)
+        lines += labelled("" if number else "fix", told, width, further=2)
     rules = f"rules of Karpenter {FOLLOWS} · " if limit is None else ""
-    return [*lines, *paragraph(rules + basis(karpenter), width, first="  by        ", indent=_INDENT)]
+    return [*lines, *labelled("by", rules + basis(karpenter), width)]
 
 
 def print_growth(growth: Growth) -> None:
@@ -95,15 +94,11 @@ def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
 
 def _event(explanation: Explanation, found: PodProvisioning, width: int) -> list[Text]:
     """Karpenter's text, where all is known that it depends on, and what it said last."""
-    lines = _fact("event", found.event, width) if found.event else []
+    lines = labelled("event", found.event, width) if found.event else []
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
     if said is None:
         return lines
     if found.event and is_same_event(said.message, found.event):
-        return [*lines, *_fact("", "Karpenter said the same", width)]
+        return [*lines, *labelled("", "Karpenter said the same", width)]
     another = "  (another moment, or other types and settings)" if found.event else ""
-    return [*lines, *_fact("said", f"{said.message}{another}", width)]
-
-
-def _fact(label: str, content: str, width: int) -> list[Text]:
-    return paragraph(content, width, first=f"  {label.ljust(10)}", indent=_INDENT)
+    return [*lines, *labelled("said", f"{said.message}{another}", width)]

@@ -145,6 +145,11 @@ def paragraph(content: str, width: int, *, first: str = "", indent: int = 0, sty
     return [line((first if number == 0 else " " * indent, DIM), (row, style)) for number, row in enumerate(rows)]
 
 
+def labelled(label: str, content: str, width: int, *, further: int = 0) -> list[Text]:
+    """A paragraph behind a label, as the facts of a block stand; its other lines are `further` to the right."""
+    return paragraph(content, width, first=" " * INDENT + label.ljust(LABEL), indent=INDENT + LABEL + further)
+
+
 def columns(
     rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: int = 0, header: bool = False
 ) -> list[Text]:

@@ -24,11 +24,8 @@ def remedy_title(step: RemedyStep) -> str:
     match step:
         case RaisePriority(at_least=priority):
             return f"give it a priority of at least {priority}"
-        case TolerateTaints(taints=taints):
-            return f"tolerate {' and '.join(map(str, taints))}"
-        case RequestAtMost(amounts=amounts):
-            told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in amounts)
-            return f"request at most {' and '.join(told)}"
+        case TolerateTaints() | RequestAtMost():
+            return change_of_pod(step)
         case UncordonNode(node=node):
             return f"uncordon {node}, so that new nodes do not count as cordoned"
         case RaiseMaximum(group=group, before=before, after=after):
@@ -37,6 +34,18 @@ def remedy_title(step: RemedyStep) -> str:
             return f"give cluster-autoscaler --{name}"
         case AddGroup(like=like):
             return f"add a group like {like} {_but_for(step)}"
+        case _:
+            assert_never(step)
+
+
+def change_of_pod(step: TolerateTaints | RequestAtMost) -> str:
+    """`request at most 1650m cpu`; Karpenter's remedies have the same steps."""
+    match step:
+        case TolerateTaints(taints=taints):
+            return f"tolerate {' and '.join(map(str, taints))}"
+        case RequestAtMost(amounts=amounts):
+            told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in amounts)
+            return f"request at most {' and '.join(told)}"
         case _:
             assert_never(step)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.quantity import Unit
 from kschedx.autoscaler.remedy import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
 from kschedx.karpenter.cluster import Certainty, Karpenter, PodProvisioning, PoolVerdict
@@ -26,6 +26,7 @@ from kschedx.karpenter.requirements import Conflict, NothingInCommon, Requiremen
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.render.units import amount, count, listed
 from kschedx.render.wording import Fact
+from kschedx.render.words.autoscaler import change_of_pod
 
 MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
@@ -357,11 +358,8 @@ _PASSED_OVER = {
 def remedy_title(step: RemedyStep) -> str:
     """`raise the limit of general from 64 to 68 cpu`."""
     match step:
-        case TolerateTaints(taints=taints):
-            return f"tolerate {' and '.join(map(str, taints))}"
-        case RequestAtMost(amounts=asked):
-            told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in asked)
-            return f"request at most {' and '.join(told)}"
+        case TolerateTaints() | RequestAtMost():
+            return change_of_pod(step)
         case RaiseLimit(pool=pool, resource=resource, before=before, after=after):
             return f"raise the limit of NodePool {pool} from {before} to {after} {resource}"
         case LabelPool(pool=pool, key=key, value=value):
