@@ -153,6 +153,12 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     return next((one for one in owned if has_template(_map(one, "spec", "template"), template)), None)
 
 
+def has_same_template(stored: Mapping[str, object], written: Mapping[str, object]) -> bool:
+    """Whether a workload's manifest in the cluster has what applying another one leaves as its pod template."""
+    path = KINDS[str(written.get("kind"))].template
+    return has_template(_map(stored, *path), _map(written, *path))
+
+
 def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
     """Whether a stored pod template is what applying `template` leaves there."""
     labels = {key: value for key, value in _map(stored, "metadata", "labels").items() if key != TEMPLATE_HASH}

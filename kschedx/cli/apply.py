@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kschedx.api.types import Pod
+from kschedx.api.workloads import MAKING_PODS, has_same_template
+from kschedx.fixes import Change
 from kschedx.fixes.manifests import manifest
+from kschedx.fixes.owners import Owner, for_owner
 
 if TYPE_CHECKING:
     from kschedx.cli.manifests import Written
-    from kschedx.fixes import Change
     from kschedx.render.apply import Find
     from kschedx.snapshot.snapshot import Snapshot
 
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+
+
+def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
+    """The changes of a pod that the template of somebody else's kind makes, as changes of that template."""
+    if isinstance(found, Pod) or found.workload is None or found.workload.get("kind") in MAKING_PODS:
+        return [*changes]
+    metadata = found.workload.get("metadata")
+    name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+    path = tuple(int(index) if index else step for step, index in _STEP.findall(found.template))
+    owner = Owner(kind=str(found.workload.get("kind")), name=name, manifest=found.workload, own_template=path)
+    return [for_owner(one, owner, pod) for one in changes]
+
 
 def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
-    """Looks in the file that was given, then among the cluster's workloads, then at what is known of pods and nodes."""
+    """Looks in the files that were given, then among the cluster's workloads, then at what is known of pods and
+    nodes."""
+    written = _in_files(found)
 
     def find(change: Change) -> Mapping[str, object] | None:
         target = change.target
-        if not isinstance(found, Pod):
-            for one in (found.document.value if found.document else None, found.workload, found.manifest):
-                if one is not None and _is(one, target.kind, target.name):
-                    return one
+        if (one := written(change)) is not None:
+            return one
         raw = snapshot.workloads.get((target.kind, target.namespace, target.name))
         if raw is not None:
             return msgspec.json.decode(raw, type=dict[str, object])
@@ -41,6 +57,52 @@ def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
     return find
 
 
-def _is(manifest: Mapping[str, object], kind: str, name: str) -> bool:
+def only_written(before: Snapshot, found: Pod | Written) -> Find:
+    """Looks in the files that were given for what the cluster does not have, or has with another pod template."""
+    written = _in_files(found)
+
+    def find(change: Change) -> Mapping[str, object] | None:
+        one = written(change)
+        return None if one is None or _has_as_written(before, change, one) else one
+
+    return find
+
+
+def _in_files(found: Pod | Written) -> Find:
+    def find(change: Change) -> Mapping[str, object] | None:
+        if isinstance(found, Pod):
+            return None
+        its = (found.document.value if found.document else None, found.workload, found.manifest)
+        target = change.target
+        others = (one.value for one in found.beside if _namespace(one.value) == target.namespace)
+        return next((one for one in (*its, *others) if one is not None and _is(one, target.kind, target.name)), None)
+
+    return find
+
+
+def _has_as_written(before: Snapshot, change: Change, written: Mapping[str, object]) -> bool:
+    target = change.target
+    key = f"{target.namespace}/{target.name}"
+    match target.kind:
+        case "Pod":
+            return key in before.pods.rows
+        case "PersistentVolumeClaim":
+            return key in before.storage.claims
+        case "PersistentVolume":
+            return target.name in before.storage.volumes
+        case "StorageClass":
+            return target.name in before.storage.classes
+        case _:
+            raw = before.workloads.get((target.kind, target.namespace, target.name))
+            return raw is not None and has_same_template(msgspec.json.decode(raw, type=dict[str, object]), written)
+
+
+def _namespace(manifest: Mapping[str, object]) -> str:
     metadata = manifest.get("metadata")
-    return manifest.get("kind") == kind and isinstance(metadata, Mapping) and metadata.get("name") == name
+    return str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
+
+
+def _is(manifest: Mapping[str, object], kind: str, name: str) -> bool:
+    """What gets its name by `generateName` has none yet."""
+    metadata = manifest.get("metadata")
+    return manifest.get("kind") == kind and isinstance(metadata, Mapping) and (metadata.get("name") or "") == name

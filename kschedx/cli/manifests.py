@@ -58,6 +58,8 @@ class Written(Struct, frozen=True, kw_only=True):
     is_one_of_several: bool = False
     """The workload has other templates beside this one, and so pods that are not alike."""
     notes: tuple[Note, ...] = ()
+    beside: tuple[Document, ...] = ()
+    """Everything in the files."""
     refused: InputError | None = None
     """Why the API server does not take what is in the file."""
 
@@ -160,7 +162,9 @@ class Manifests:
         """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
         notes = tuple(self._together())
         return [
-            msgspec.structs.replace(one, notes=(*one.notes, *notes), refused=self._refusal(one))
+            msgspec.structs.replace(
+                one, notes=(*one.notes, *notes), refused=self._refusal(one), beside=tuple(self._documents)
+            )
             for document in self._documents
             for one in _written(document, cluster, applied)
         ]

@@ -68,7 +68,7 @@ def why_one(
         Why(explanation, _typed_change(question, setup)).run()
         return exit_code_of(explanation.overall)
     if wanted.fix is not None:
-        write(_fix_report(explanation, wanted.fix, found), wanted.output)
+        write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
         return exit_code_of(explanation.overall)
     write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
@@ -198,9 +198,9 @@ def _patch_of(change: str) -> object | None:
     return one_document(change) if Path(change).is_file() else None
 
 
-def _fix_report(explanation: Explanation, number: int, found: Pod | Written) -> Report:
+def _fix_report(explanation: Explanation, number: int, found: Pod | Written, before: Snapshot) -> Report:
     """One fix, to apply."""
-    from kschedx.cli.apply import known_manifest
+    from kschedx.cli.apply import known_manifest, only_written, to_send
     from kschedx.errors import InputError
 
     fixes = explanation.fixes
@@ -208,16 +208,17 @@ def _fix_report(explanation: Explanation, number: int, found: Pod | Written) -> 
         there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
         raise InputError(f"no fix {number}: {there}")
     fix = fixes[number - 1]
+    sent = to_send(fix.apply, found, explanation.cycle.pod)
 
     def yaml() -> str:
         from kschedx.render.apply import manifests
 
-        return manifests(fix.apply, known_manifest(explanation.cycle.snapshot, found))
+        return manifests(sent, known_manifest(explanation.cycle.snapshot, found))
 
     def patch() -> str:
         from kschedx.render.apply import commands
 
-        return commands((*fix.apply, *(one for one in fix.changes if one.by)))
+        return commands((*sent, *(one for one in fix.changes if one.by)), only_written(before, found))
 
     return Report(screen=lambda _: None, document=fix.to_dict, yaml=yaml, patch=patch)
 

@@ -25,11 +25,13 @@ class Owner(Struct, frozen=True, kw_only=True):
     kind: str
     name: str
     manifest: dict[str, object]
+    own_template: tuple[str | int, ...] = ()
+    """Where the pod's template is in the manifest of a kind that is not in the table."""
 
     @property
-    def template(self) -> tuple[str, ...]:
+    def template(self) -> tuple[str | int, ...]:
         """Where the pod's template is in the manifest."""
-        return KINDS[self.kind].template
+        return self.own_template or KINDS[self.kind].template
 
 
 def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
@@ -83,7 +85,7 @@ def for_owner(change: Change, owner: Owner, pod: Pod) -> Change:
         return change
     template: object = owner.manifest
     for part in owner.template:
-        template = template.get(part) if isinstance(template, Mapping) else None
+        template = _part(template, part)
     if not isinstance(template, dict):
         return change
     lead = "".join(f"/{part}" for part in owner.template)
@@ -99,6 +101,12 @@ def for_owner(change: Change, owner: Owner, pod: Pod) -> Change:
         name=owner.name,
     )
     return replace(change, target=target, patch=operations)
+
+
+def _part(value: object, part: str | int) -> object:
+    if isinstance(part, int):
+        return value[part] if isinstance(value, list) and part < len(value) else None
+    return value.get(part) if isinstance(value, Mapping) else None
 
 
 def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:

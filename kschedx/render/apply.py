@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 
+from msgspec.structs import replace
+
 from kschedx.errors import InputError
 from kschedx.fixes import Change
 from kschedx.fixes.patching import PatchError, patched
@@ -20,14 +22,72 @@ _MADE_AGAIN: Mapping[str, str] = {
 }
 """What cannot be changed where it is, with the comment that says what somebody may not expect."""
 
+_GIVEN = frozenset({"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"})
+_OF_ANY_VOLUME = frozenset({
+    "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
+    "storageClassName", "volumeAttributesClassName", "volumeMode",
+})  # fmt: skip
+"""What a PersistentVolume's spec has beside its source."""
+
 Manifest = Mapping[str, object]
 Find = Callable[[Change], Manifest | None]
 """What is known of the manifest of a change's target."""
 
 
-def commands(changes: Sequence[Change]) -> str:
-    """A shell script: a patch for what is there, a manifest for what comes. What nobody sends is a comment."""
-    return "".join(f"{_follows(one) if one.by else _command(one)}\n" for one in changes)
+def _nothing(_: Change) -> None:
+    return None
+
+
+def commands(changes: Sequence[Change], only_written: Find = _nothing) -> str:
+    """A shell script: a patch for what is there, a manifest for what comes. What nobody sends is a comment.
+
+    `only_written` finds the manifest of a target that the cluster does not have as it is written, so that kubectl has
+    nothing to patch.
+    """
+    lines: list[str] = []
+    for one in joined(changes):
+        manifest = None if one.by else only_written(one)
+        if one.by:
+            lines.append(_follows(one))
+        elif manifest is None:
+            lines.append(_command(one))
+        elif one.delete and any(other.create is not None and other.target == one.target for other in changes):
+            continue  # it comes in another form, and never was
+        else:
+            lines.append(_written(one, manifest))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def joined(changes: Sequence[Change]) -> list[Change]:
+    """The same changes, those that patch one object together."""
+    found: list[Change] = []
+    for one in changes:
+        at = next(
+            (n for n, other in enumerate(found) if other.patch and one.patch and other.target == one.target), None
+        )
+        if at is None or one.by or found[at].by:
+            found.append(one)
+        else:
+            found[at] = replace(found[at], patch=(*found[at].patch, *one.patch))
+    return found
+
+
+def _written(change: Change, manifest: Manifest) -> str:
+    target = change.target
+    named = f"{target.kind} {target.name}"
+    if change.delete:
+        return f"# leave {named} out of the manifests"
+    changed = _as_patched(change, lambda _: manifest) if change.create is None else change.create
+    metadata = changed.get("metadata")
+    is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
+    verb = "apply --server-side" if is_named else "create"
+    why = f"# {named}: the cluster does not have it as it is written, so that there is nothing to patch"
+    return f"{why}\nkubectl {verb} {_here(sendable(changed))}"
+
+
+def _here(manifest: Manifest) -> str:
+    """As what a command reads."""
+    return f"-f - <<'{END}'\n{to_yaml(manifest)}{END}"
 
 
 def _follows(change: Change) -> str:
@@ -53,15 +113,11 @@ def _command(change: Change) -> str:
     name = f"{_resource(change)} {quote(target.name)}{where}"
     if change.delete:
         return f"kubectl delete {name}"
-    if change.create is not None and target.kind == "Node":
-        lines = to_yaml(change.create).splitlines()
-        return "\n".join(
-            ["# whatever makes the cluster's nodes has to make one like this:", *(f"#   {one}" for one in lines)]
-        )
+    if change.create is not None and (maker := _made_elsewhere(change.create)):
+        lines = to_yaml(sendable(change.create)).splitlines()
+        return "\n".join([f"# {maker}", *(f"#   {one}" for one in lines)])
     if change.create is not None:
-        is_open = target.kind == "PersistentVolume" and not _has_source(change.create)
-        comment = "# say in its spec which storage it is (csi, local, nfs, ...), and then:\n" if is_open else ""
-        return f"{comment}kubectl apply --server-side -f - <<'{END}'\n{to_yaml(change.create)}{END}"
+        return f"kubectl apply --server-side {_here(sendable(change.create))}"
     patch = quote(json.dumps(list(change.patch)))
     if target.kind in _MADE_AGAIN:
         local = f"kubectl patch --local -f - --type=json --patch={patch} -o json"
@@ -70,9 +126,22 @@ def _command(change: Change) -> str:
     return f"{comment}kubectl patch {name} --type=json --patch={patch}"
 
 
-def _has_source(volume: Manifest) -> bool:
-    spec = volume.get("spec")
-    return isinstance(spec, Mapping) and "csi" in spec
+def _made_elsewhere(manifest: Manifest) -> str:
+    """Of what nobody makes with a manifest alone, how it comes to be; empty for all else."""
+    spec = manifest.get("spec")
+    if manifest.get("kind") == "Node":
+        return "whatever makes the cluster's nodes has to make one like this:"
+    if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
+        return "a volume like this, with where it is kept (csi, nfs, local, ...):"
+    return ""
+
+
+def sendable(manifest: Manifest) -> Manifest:
+    """Without what an API server gives an object, and refuses or forgets where somebody else does."""
+    metadata = manifest.get("metadata")
+    own = metadata if isinstance(metadata, Mapping) else {}
+    kept = {key: value for key, value in own.items() if key not in _GIVEN}
+    return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
 
 
 def _resource(change: Change) -> str:
@@ -84,10 +153,10 @@ def _resource(change: Change) -> str:
 def manifests(changes: Sequence[Change], find: Find) -> str:
     """The objects as they would be, as YAML. Raises `InputError` for one of which the manifest is not known."""
     documents: list[str] = []
-    for one in changes:
+    for one in joined(changes):
         if one.delete:
             continue
-        documents.append(to_yaml(one.create if one.create is not None else _as_patched(one, find)))
+        documents.append(to_yaml(sendable(one.create) if one.create is not None else _as_patched(one, find)))
     return "---\n".join(documents)
 
 

@@ -14,7 +14,7 @@ from kschedx.answer.subject import admitted
 from kschedx.api.kinds import KINDS
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import OwnerReference, Pod
-from kschedx.api.workloads import MAKING_PODS, current_replica_set, has_template, made_of, pod_from_workload
+from kschedx.api.workloads import MAKING_PODS, current_replica_set, has_same_template, made_of, pod_from_workload
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.simulate.own_claims import with_own_claims
@@ -136,8 +136,7 @@ def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
     before = manifest_of(snapshot, workload_of(manifest))
     if before is None:
         return False
-    path = KINDS[str(manifest.get("kind"))].template
-    return not has_template(_map(before, *path), _map(manifest, *path))
+    return not has_same_template(before, manifest)
 
 
 def new_pods(

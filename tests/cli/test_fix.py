@@ -244,3 +244,100 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: list[str], mes
     path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
     ran = kschedx("why", "pod/me", "-s", path, *options)
     assert (ran.code, ran.err.strip()) == (2, f"error: {message}")
+
+
+# --- what is only in a file
+
+
+def of_file(tmp_path: Path, manifest: Manifest, *there: Manifest, output: str = "patch") -> str:
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps(manifest))
+    path = cluster(tmp_path, node("a", allocatable=ROOM), *there)
+    ran = kschedx("why", str(file), "-s", path, "--fix", "1", "-o", output)
+    assert ran.err == ""
+    return ran.out
+
+
+def applied(script: str) -> Manifest:
+    """The only manifest that a script applies."""
+    head, _, rest = script.partition("kubectl apply --server-side -f - <<'EOF'\n")
+    assert head.startswith("# "), script
+    assert rest.endswith("EOF\n"), script
+    found: Manifest = yaml.safe_load(rest.removesuffix("EOF\n"))
+    return found
+
+
+def cpu_of(template: object) -> str:
+    assert isinstance(template, dict)
+    return str(template["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
+    script = of_file(tmp_path, DEPLOYMENT)
+    assert script.startswith("# Deployment web: the cluster does not have it as it is written")
+    found = applied(script)
+    spec = found["spec"]
+    assert isinstance(spec, dict)
+    assert cpu_of(spec["template"]) == "2"
+    assert found["metadata"] == {"name": "web", "namespace": "shop"}  # no uid, which is of nothing that is there
+    assert cpu_of(yaml.safe_load(of_file(tmp_path, DEPLOYMENT, output="yaml"))["spec"]["template"]) == "2"
+
+
+def test_what_the_cluster_has_as_it_is_written_is_patched(tmp_path: Path) -> None:
+    assert of_file(tmp_path, DEPLOYMENT, DEPLOYMENT, REPLICA_SET).startswith(
+        "kubectl patch deployment.apps web -n shop"
+    )
+
+
+def test_what_the_cluster_has_with_another_template_is_applied(tmp_path: Path) -> None:
+    old = json.loads(json.dumps(DEPLOYMENT).replace("web:1", "web:0"))
+    spec = applied(of_file(tmp_path, DEPLOYMENT, old))["spec"]
+    assert isinstance(spec, dict)
+    assert cpu_of(spec["template"]) == "2"
+
+
+def test_a_bare_pod_of_a_file(tmp_path: Path) -> None:
+    asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "4"}}}]
+    bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": {"containers": asks}}
+    assert cpu_of(applied(of_file(tmp_path, bare))) == "2"
+    generated = {**bare, "metadata": {"generateName": "me-"}}
+    assert "\nkubectl create -f - <<'EOF'\n" in of_file(tmp_path, generated)
+
+
+def test_the_template_of_somebody_elses_kind(tmp_path: Path) -> None:
+    rollout = {**DEPLOYMENT, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    found = applied(of_file(tmp_path, rollout))
+    spec = found["spec"]
+    assert isinstance(spec, dict)
+    assert (found["kind"], cpu_of(spec["template"])) == ("Rollout", "2")
+
+
+def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
+    """It is not deleted before: it never was. What says where a volume is kept is nobody's guess."""
+    claim: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "labels": {"keep": "me"}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "nope",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    spec = {"containers": [{"name": "c", "image": "c"}], "volumes": [volume]}
+    bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec}
+    script = of_file(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [claim, bare]})
+    comment, rest = script.split("# PersistentVolumeClaim data: the cluster does not have it as it is written")
+    assert comment.startswith(
+        "# a volume like this, with where it is kept (csi, nfs, local, ...):\n#   apiVersion: v1\n"
+    )
+    assert all(line.startswith("#") for line in comment.splitlines())
+    assert "status:" not in comment
+    changed = applied(f"# {rest}")
+    assert changed["metadata"] == {
+        "name": "data",
+        "labels": {"keep": "me"},
+        "namespace": "default",
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+    }
