@@ -36,6 +36,7 @@ SCALE_DOWN = frozenset({
     "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
     "cores-total", "memory-total", "gpu-total", "min-replica-count",
     "blocking-system-pod-distruption-timeout", "max-drain-parallelism", SCHEDULER_CONFIG,
+    "enable-dynamic-resource-allocation",
 })  # fmt: skip
 """The flags that decide about removing nodes."""
 
@@ -46,7 +47,7 @@ SWITCHES = frozenset({
     "fastpath-binpacking-enabled", "scaleup-simulation-for-skipped-node-groups-enabled",
     "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
     "scale-down-enabled", "scale-down-unready-enabled", "scale-down-delay-type-local",
-    "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization",
+    "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "enable-dynamic-resource-allocation",
 })  # fmt: skip
 """Flags that need no value."""
 

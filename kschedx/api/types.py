@@ -162,6 +162,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     restart_policy: str = ""
     runtime_class_name: str | None = None
     active_deadline_seconds: Int64 | None = None
+    termination_grace_period_seconds: Int64 | None = None
     node_selector: Labels = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()

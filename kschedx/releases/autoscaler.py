@@ -78,6 +78,8 @@ class AutoscalerBehaviour(DatedFacts):
 
     # --- the removal of nodes (core/scaledown, simulator)
 
+    devices_count: bool = since("1.35")
+    """Devices of its own say how much a node is used; before, only with `--enable-dynamic-resource-allocation`."""
     nodes_at_threshold_go: bool = since("1.35")
     """A node that is used exactly as much as the threshold may be removed."""
     system_pods_block_for_a_time: bool = since("1.33")

@@ -131,11 +131,15 @@ def _sentence(found: Removal, reason: Unremovable) -> str:
     match reason:
         case Unremovable.SCALE_DOWN_DISABLED:
             return "it removes no nodes (--scale-down-enabled=false)"
+        case Unremovable.CLUSTER_UNHEALTHY:
+            return "so many nodes are not ready that it does nothing (--max-total-unready-percentage)"
         case Unremovable.NOT_AUTOSCALED:
             return "the node is in none of its groups"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
             assert group is not None
             return f"its group {group.name} is at its minimum: {group.target} of at least {group.min_size}"
+        case Unremovable.STARTING:
+            return "it is starting, and counts as a node that is about to come"
         case Unremovable.CURRENTLY_BEING_DELETED:
             return "it is being deleted already"
         case Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
@@ -143,7 +147,7 @@ def _sentence(found: Removal, reason: Unremovable) -> str:
         case Unremovable.SCALE_DOWN_UNREADY_DISABLED:
             return "the node is not ready, and such nodes stay (--scale-down-unready-enabled=false)"
         case Unremovable.UNEXPECTED_ERROR:
-            return "the node offers no cpu or no memory"
+            return "its use cannot be counted: it offers no cpu or no memory, or a pool of its devices is not whole"
         case Unremovable.NOT_UNDERUTILIZED:
             assert found.utilization is not None
             flag = "gpu-utilization" if found.utilization.is_gpu else "utilization"

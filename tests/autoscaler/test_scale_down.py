@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import kschedx
 from kschedx.autoscaler.cluster import Options
@@ -208,3 +209,108 @@ def test_the_node_stays_a_domain_while_places_are_looked_for() -> None:
     pods = [running(f"web-{on}", on=on, labels={"app": "web"}, **spread) for on in ("a", "b")]
     assert reasons(about(cluster(*ROOMY, *pods))) == ["NoPlaceToMovePods"]
     assert about(cluster(*ROOMY, *pods), version="1.35").is_removable
+
+
+@pytest.mark.parametrize(
+    ("grace", "deleted", "fate"),
+    [
+        (None, "2026-06-20T11:58:30Z", Fate.SKIPPED),
+        (None, "2026-06-20T11:59:30Z", Fate.MOVES),
+        (600, "2026-06-20T11:58:30Z", Fate.MOVES),
+        (0, "2026-06-20T11:59:20Z", Fate.SKIPPED),
+    ],
+)
+def test_a_pod_that_goes_counts_until_its_grace_period_is_over_twice(
+    grace: int | None, deleted: str, fate: Fate
+) -> None:
+    more: dict[str, Any] = {} if grace is None else {"terminationGracePeriodSeconds": grace}
+    going = running("web", metadata={"deletionTimestamp": deleted}, **more)
+    found = about(replace_time(cluster(*ROOMY, going)))
+    assert [one.fate for one in found.pods] == [fate]
+    assert found.utilization is not None
+    assert (found.utilization.requested > 0) == (fate is Fate.MOVES)
+
+
+def test_a_node_that_counts_as_upcoming_is_not_asked_about() -> None:
+    starting = of_pool("c")
+    starting["metadata"]["creationTimestamp"] = "2026-06-20T11:58:00Z"
+    starting["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    status = STATUS.replace("TARGET", "3").replace("scaleUp: {status: NoActivity}\n", "scaleUp: {status: InProgress}\n")
+    config_map: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+        "data": {"status": status},
+    }
+    snapshot = kschedx.Snapshot.from_objects([config_map, *ROOMY, starting])
+    assert reasons(about(replace_time(snapshot), "c"))[0] == "Starting"
+    assert reasons(about(replace_time(cluster(*ROOMY, starting)), "c")) == []
+
+
+def replace_time(snapshot: kschedx.Snapshot) -> kschedx.Snapshot:
+    """Taken at noon."""
+    return replace(snapshot, source=replace(snapshot.source, taken="2026-06-20T12:00:00Z"))
+
+
+def slices(*devices: Manifest, count: int = 1, **spec: Any) -> Manifest:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "a-gpus"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "a",
+            "pool": {"name": "a", "generation": 1, "resourceSliceCount": count},
+            "devices": list(devices),
+            **spec,
+        },
+    }
+
+
+def claim(*devices: str, user: str = "web") -> Manifest:
+    results = [{"request": "r", "driver": "gpu.example.com", "pool": "a", "device": name} for name in devices]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"namespace": "shop", "name": "gpus"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": results}},
+            "reservedFor": [{"resource": "pods", "name": user, "uid": "u"}],
+        },
+    }
+
+
+def part(name: str, machine: str, cores: int) -> Manifest:
+    return {"name": name, "consumesCounters": [{"counterSet": machine, "counters": {"cores": {"value": str(cores)}}}]}
+
+
+MACHINES = [{"name": name, "counters": {"cores": {"value": "8"}}} for name in ("m1", "m2")]
+
+
+@pytest.mark.parametrize(
+    ("published", "taken", "version", "share"),
+    [
+        (slices({"name": "g0"}, {"name": "g1"}, {"name": "g2"}, {"name": "g3"}), ("g0", "g1", "g2"), "1.36", 0.75),
+        (slices({"name": "g0"}, {"name": "g1"}, {"name": "g2"}, {"name": "g3"}), (), "1.36", 0.0),
+        (slices({"name": "g0"}, {"name": "g1"}), ("g0",), "1.34", 0.25),
+        (slices({"name": "g0"}, count=2), ("g0",), "1.36", None),
+        (slices(part("p", "m1", 6), part("q", "m2", 2), sharedCounters=MACHINES), ("p",), "1.36", 0.375),
+    ],
+    ids=["three of four", "none", "before 1.35", "half a pool", "parts of machines"],
+)
+def test_devices_of_its_own_say_how_much_a_node_is_used(
+    published: Manifest, taken: tuple[str, ...], version: str, share: float | None
+) -> None:
+    found = about(cluster(*ROOMY, running("web"), published, claim(*taken)), version=version)
+    assert (found.utilization and found.utilization.share) == share
+    assert ("UnexpectedError" in reasons(found)) == (share is None)
+    assert ("NotUnderutilized" in reasons(found)) == (share == 0.75)
+
+
+def test_a_cluster_of_which_half_is_not_ready_keeps_all_nodes() -> None:
+    unready = [of_pool(f"u{number}") for number in range(4)]
+    for one in unready:
+        one["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    found = about(replace_time(cluster(*ROOMY, *unready)))
+    assert reasons(found) == ["ClusterUnhealthy"]

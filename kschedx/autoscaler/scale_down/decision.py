@@ -18,7 +18,7 @@ from kschedx.api.annotations import SCALE_DOWN_DISABLED
 from kschedx.api.types import AUTOSCALER_STATUS, Node, Taint
 from kschedx.autoscaler.clouds import gpu_label
 from kschedx.autoscaler.cluster import Autoscaler, Options
-from kschedx.autoscaler.groups import NodeState
+from kschedx.autoscaler.groups import NodeState, cluster_is_healthy
 from kschedx.autoscaler.scale_down.flags import ScaleDownFlags
 from kschedx.autoscaler.scale_down.pods import MENDED_BY_ANNOTATION, SECOND, Fate, Fates, PodFate
 from kschedx.autoscaler.scale_down.utilization import Utilization, utilization
@@ -44,13 +44,17 @@ class Unremovable(StrEnum):
 
     SCALE_DOWN_DISABLED = "ScaleDownDisabled"
     """By the flag, for all nodes."""
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+    """So many nodes are unready that it does nothing at all."""
     NOT_AUTOSCALED = "NotAutoscaled"
     NODE_GROUP_MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
+    STARTING = "Starting"
+    """It counts as a node that is about to come, and nobody asks about those."""
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     UNEXPECTED_ERROR = "UnexpectedError"
-    """It offers no cpu or no memory."""
+    """It offers no cpu or no memory, or its devices cannot be counted."""
     NOT_UNDERUTILIZED = "NotUnderutilized"
     BLOCKED_BY_POD = "BlockedByPod"
     NO_PLACE_TO_MOVE_PODS = "NoPlaceToMovePods"
@@ -133,7 +137,8 @@ class ScaleDown:
         rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
         label = gpu_label(self._autoscaler.flags.cloud_provider)
-        used = utilization(node, rows, self._snapshot.pods, self._fates, self.flags, self._options, label)
+        devices = self._snapshot.devices if self._behaviour.devices_count or self.flags.counts_devices else None
+        used = utilization(node, rows, self._snapshot.pods, self._fates, self.flags, self._options, label, devices)
         places, stranded = self._moved(row, [one for one in pods if one.fate is Fate.MOVES])
         found = Removal(
             node=name,
@@ -158,10 +163,14 @@ class ScaleDown:
     def _reasons(self, found: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
         if not self.flags.is_enabled:
             yield Unremovable.SCALE_DOWN_DISABLED
+        if not cluster_is_healthy(self._loop.state.states, self._loop.state.flags):
+            yield Unremovable.CLUSTER_UNHEALTHY
         if found.group is None:
             yield Unremovable.NOT_AUTOSCALED
         elif found.group.target <= found.group.min_size:
             yield Unremovable.NODE_GROUP_MIN_SIZE_REACHED
+        if self._is_upcoming(state):
+            yield Unremovable.STARTING
         if self._is_being_deleted(node):
             yield Unremovable.CURRENTLY_BEING_DELETED
         if node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
@@ -188,6 +197,10 @@ class ScaleDown:
         if self._behaviour.nodes_at_threshold_go:
             return found.share > found.threshold
         return found.share >= found.threshold
+
+    def _is_upcoming(self, state: NodeState) -> bool:
+        group = self._loop.state.by_name.get(state.group or "")
+        return group is not None and group.upcoming > 0 and state in group.not_started
 
     def _is_being_deleted(self, node: Node) -> bool:
         since = _marked(node, TO_BE_DELETED)

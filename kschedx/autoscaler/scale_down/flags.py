@@ -32,6 +32,8 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     skips_local_storage: bool = True
     skips_system_pods: bool = True
     skips_custom_controllers: bool = True
+    counts_devices: bool = False
+    """`--enable-dynamic-resource-allocation`, where it can be chosen."""
     min_replica_count: int = 0
     system_pod_timeout: Duration = Duration.seconds(60 * MINUTE)
     minimums: Mapping[str, int] = {}
@@ -61,6 +63,7 @@ _FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "skip-nodes-with-local-storage": ("skips_local_storage", boolean),
     "skip-nodes-with-system-pods": ("skips_system_pods", boolean),
     "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", boolean),
+    "enable-dynamic-resource-allocation": ("counts_devices", boolean),
     "min-replica-count": ("min_replica_count", int),
     "blocking-system-pod-distruption-timeout": ("system_pod_timeout", Duration.parse),
 }

@@ -24,8 +24,9 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 SECOND = 1_000_000_000
-TERMINATES_FOR = (30 + 30) * SECOND
-"""Beyond its deletion time, a pod with the default grace period still counts so long; a snapshot keeps no other."""
+DEFAULT_GRACE_PERIOD = 30
+LONG_TERMINATING_AFTER = 30
+"""Seconds. A pod still counts so long after its deletion time and its grace period."""
 KUBE_SYSTEM = "kube-system"
 MEMORY = "Memory"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
@@ -168,7 +169,11 @@ class Fates:
 
     def is_long_terminating(self, row: int) -> bool:
         stamp = self._pods.deletion_timestamps[row]
-        return bool(stamp) and nanoseconds(stamp or "") + TERMINATES_FOR < self._now
+        if not stamp:
+            return False
+        written = self._pods.specs[row].termination_grace_period_seconds
+        grace_period = DEFAULT_GRACE_PERIOD if written is None else written
+        return nanoseconds(stamp) + (grace_period + LONG_TERMINATING_AFTER) * SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
         """Its controller is gone, or has too few replicas. Of kinds that a snapshot has nothing of, nothing is said."""

@@ -14,15 +14,17 @@ from kschedx.api.quantity import milli_value, value
 from kschedx.api.resources import RequestOptions, pod_request
 from kschedx.api.types import Node
 from kschedx.autoscaler.clouds import GPU_RESOURCES
+from kschedx.autoscaler.scale_down.devices import device_use, has_devices
 from kschedx.autoscaler.scale_down.flags import ScaleDownFlags
 from kschedx.autoscaler.scale_down.pods import Fates
+from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.pods import PodTable
 
 CPU, MEMORY = "cpu", "memory"
 
 
 class Utilization(Struct, frozen=True, kw_only=True):
-    """Of the resource that is used most; of the GPUs alone where the node has some."""
+    """Of the resource that is used most; of the GPUs alone where the node has some, or of devices of its own."""
 
     resource: str
     requested: int
@@ -31,9 +33,13 @@ class Utilization(Struct, frozen=True, kw_only=True):
     """What is allocatable, without what pods that do not count ask for."""
     threshold: float
     is_gpu: bool
+    counted: float | None = None
+    """The share of devices, which need not be one of numbers."""
 
     @property
     def share(self) -> float:
+        if self.counted is not None:
+            return self.counted
         return self.requested / self.offered if self.offered else 0.0
 
 
@@ -45,8 +51,11 @@ def utilization(
     flags: ScaleDownFlags,
     options: RequestOptions,
     gpu_label: str | None,
+    devices: Devices | None,
 ) -> Utilization | None:
-    """None where the node offers no cpu or no memory: the autoscaler cannot count it, and leaves it alone."""
+    """None where the node offers no cpu or no memory, or a pool of its devices is not whole: the autoscaler cannot
+    count it, and leaves it alone. `devices` are those of the cluster, where the autoscaler looks at them."""
+    rows = tuple(rows)
     requests: list[tuple[bool, Mapping[str, int]]] = []
     for row in rows:
         is_ignored = (flags.ignores_daemon_sets and fates.is_of_daemon_set(row)) or (
@@ -71,6 +80,18 @@ def utilization(
         found = used(resource, flags.gpu_threshold, is_gpu=True)
         idle = Utilization(resource=resource, requested=0, offered=0, threshold=flags.gpu_threshold, is_gpu=True)
         return found or idle  # GPUs that are not there yet do not keep the node
+    if devices is not None and has_devices(node.name, devices):
+        use = device_use(node.name, {pods.key(row) for row in rows}, devices)
+        if use is None:
+            return None
+        return Utilization(
+            resource=use.pool,
+            requested=use.allocated,
+            offered=use.devices,
+            threshold=flags.threshold,
+            is_gpu=False,
+            counted=use.share,
+        )
     cpu, memory = used(CPU, flags.threshold), used(MEMORY, flags.threshold)
     if cpu is None or memory is None:
         return None

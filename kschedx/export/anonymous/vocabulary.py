@@ -195,8 +195,7 @@ incompatible volume requirements, is not in and others requirements= resources= 
 spread affinity anti-affinity key= counts podDomains nodeDomains map no instance type met the scheduling or had enough
 resources required offering which satisfied all minValues requirement (CPU request >= 1 Million, m vs M typo?)
 getting persistent volume claim failed validate pvc with immediate binding mode must be bound does contain annotation
-considered unbound because it define a storage class using label allowed as it might interfere internal provisioning
-logic; specify well known label: custom that use restricted domain
+considered unbound because it define a storage class
 """
 
 VOCABULARY: frozenset[str] = frozenset(
