@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
-from kschedx.render.layout import BAD, BOLD, DIM, GOOD, line, paragraph
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, line, paragraph
 from kschedx.render.units import count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, Drained, Fate, Leaves
 
 MOST_NODES = 25
 
 
-def drain_lines(drained: Drained, width: int, most: int | None = None) -> list[Text]:
-    """The verdict, then who stops it, who stays behind, and where the others went."""
+def several_lines(
+    drained: Sequence[Drained],
+    width: int,
+    short: Mapping[str, str],
+    most: int | None,
+    nodes: int,
+    *,
+    wide: bool = False,
+) -> list[Text]:
+    """Of several nodes how many can be drained, then those that cannot, and a line for each of the others, as long as
+    they are no more than `nodes`."""
+    if len(drained) == 1 or wide:
+        return [line for one in drained for line in [*drain_lines(one, width, most, short), BLANK]][:-1]
+    good = [one for one in drained if one.is_done]
+    bad = [one for one in drained if not one.is_done]
+    lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained", width, style=BOLD)
+    for one in bad[:nodes]:
+        lines += [BLANK, *drain_lines(one, width, most, short)]
+    if len(bad) > nodes:
+        lines.append(line((f"  {count(len(bad) - nodes, 'more node')} that cannot: -o wide shows all", DIM)))
+    lines += [BLANK] if good else []
+    for one in good[:nodes]:
+        lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}", width, first="✓ ")
+    if len(good) > nodes:
+        lines.append(line((f"  {count(len(good) - nodes, 'more node')} that can: -o wide shows all", DIM)))
+    return lines
+
+
+def drain_lines(drained: Drained, width: int, most: int | None = None, short: Mapping[str, str] = {}) -> list[Text]:
+    """The verdict, then who stops it, who stays behind, and where the others went. `short` are names of nodes."""
     mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
     if drained.is_refused:
@@ -37,7 +65,7 @@ def drain_lines(drained: Drained, width: int, most: int | None = None) -> list[T
         verb = "finds" if len(stranded) == 1 else "find"
         lines += paragraph(f"{listed(stranded, 3)}: {verb} no other node", width, first="  ✗ ", indent=4)
     moved = [one for one in drained.of(Fate.EVICTED) if one.node]
-    lines += _moved(moved, width, most)
+    lines += _moved(moved, width, most, short)
     if drained.waves > 1:
         lines += paragraph(f"budgets let it go in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
     stays = drained.of(Fate.OF_DAEMON_SET, Fate.OF_KUBELET)
@@ -46,20 +74,20 @@ def drain_lines(drained: Drained, width: int, most: int | None = None) -> list[T
     return lines
 
 
-def each_lines(drained: Sequence[Drained], width: int, *, wide: bool) -> list[Text]:
+def each_lines(drained: Sequence[Drained], width: int, short: Mapping[str, str], *, wide: bool) -> list[Text]:
     """How many of the nodes can be drained, then a line for each that cannot."""
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
     lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained today", width, style=BOLD)
     shown = bad if wide else bad[:MOST_NODES]
     for one in shown:
-        lines += paragraph(f"{one.node}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
+        lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
     if len(bad) > len(shown):
         lines.append(line((f"  {count(len(bad) - len(shown), 'more node')} that cannot: -o wide shows all", DIM)))
     for one in good if wide else ():
-        lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
+        lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}", width, first="✓ ")
     if good and not wide:
-        lines += paragraph(listed((one.node for one in good), 12), width, first="✓ ")
+        lines += paragraph(listed((short.get(one.node, one.node) for one in good), 12), width, first="✓ ")
     return lines
 
 
@@ -115,11 +143,11 @@ def _budgets(drained: Drained) -> str:
     return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets if number)
 
 
-def _moved(moved: list[Leaves], width: int, most: int | None) -> list[Text]:
+def _moved(moved: list[Leaves], width: int, most: int | None, short: Mapping[str, str]) -> list[Text]:
     lines = []
     shown = moved if most is None else moved[:most]
     for one in shown:
-        lines += paragraph(f"{one.pod} → {one.node}", width, first="  ")
+        lines += paragraph(f"{one.pod} → {short.get(one.node, one.node)}", width, first="  ")
     if len(moved) > len(shown):
         lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} that find another node", DIM)))
     return lines

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph
-from kschedx.render.units import count
+from kschedx.render.units import count, short_names
 from kschedx.simulate.fit import Fit
 
 SHOWN = 8
@@ -28,10 +28,8 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
         lines += [BLANK, *paragraph("the next one does not fit" if found.count else "why", width, style=BOLD)]
         lines += paragraph(stopped.message or "it cannot be scheduled", width, first="  ")
-        lines += [
-            line(("  fix       ", DIM), cut(f"{fix.title} ({fix.certainty.value}{for_whom})", width - 12))
-            for fix in stopped.fixes[:2]
-        ]
+        for fix in stopped.fixes[:2]:
+            lines += paragraph(f"{fix.title} ({fix.certainty.value}{for_whom})", width, first="  fix       ")
     if found.missing:
         lines += [BLANK, *paragraph("what would be enough, any one of these", width, style=BOLD)]
         for one in found.missing:
@@ -55,11 +53,12 @@ def _headline(found: Fit) -> str:
 
 def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
     shown = list(found.nodes.items()) if wide else list(found.nodes.items())[:SHOWN]
+    short = short_names(found.snapshot.cluster.names)
     rows = [["node", "more", "cpu", "memory", "pods"]]
     for name, number in shown:
         before, after = found.usage_before[name], found.usage_after[name]
         shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
-        rows.append([cut(name, max(width - 45, 20)), f"{number:,}", *shares])
+        rows.append([cut(short.get(name, name), max(width - 45, 20)), f"{number:,}", *shares])
     lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True)
     left = len(found.nodes) - len(shown)
     if left:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from kschedx.answer.replicas import Replicas
 from kschedx.render.layout import BAD, BOLD, GOOD, fact_lines, paragraph
-from kschedx.render.units import count, listed
+from kschedx.render.units import count, listed, short_names
 from kschedx.render.wording import Fact
 
 SHOWN = 6
@@ -19,6 +19,9 @@ def replicas_block(replicas: Replicas, width: int) -> list[Text]:
     mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
     lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     nodes = Counter(replicas.placed.values()).most_common()
+    short = short_names([name for name, _ in nodes])
+    if len(nodes) > 2:
+        nodes = [(short.get(name, name), number) for name, number in nodes]
     told = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
     if replicas.refusal:
         lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)

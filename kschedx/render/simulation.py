@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 
 from msgspec import Struct
 from rich.text import Text
@@ -10,10 +10,10 @@ from rich.text import Text
 from kschedx.explain.many import decisive
 from kschedx.render import terminal
 from kschedx.render.changes import change_lines
-from kschedx.render.drain import drain_lines, each_lines
+from kschedx.render.drain import drain_lines, each_lines, several_lines
 from kschedx.render.fixes import mended_text
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, fits, line, paragraph
-from kschedx.render.units import count, listed
+from kschedx.render.units import count, listed, short_names
 from kschedx.render.words import headline as headline_of
 from kschedx.simulate.mending import Mending, Story
 from kschedx.simulate.queue import Step
@@ -54,16 +54,17 @@ def print_drains(simulation: Simulation, *, each: bool, wide: bool = False) -> N
 
 
 def drains_lines(simulation: Simulation, *, width: int, each: bool, wide: bool = False) -> list[Text]:
-    """What stops a drain comes first; of `each` node by itself, a line."""
+    """What stops a drain comes first; of `each` node by itself, a line. At most 30 lines, unless `wide` or drains that
+    stop take more."""
+    drained = simulation.drained
+    short = short_names(simulation.before.cluster.names)
     if each:
-        return each_lines(simulation.drained, width, wide=wide)
+        return each_lines(drained, width, short, wide=wide)
     mending = Mending(simulation)
     lines: list[Text] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN):
-        most = None if wide else max((20 - 4 * number) // max(len(simulation.drained), 1), 2)
-        lines = []
-        for drained in simulation.drained:
-            lines += [*([BLANK] if lines else []), *drain_lines(drained, width, most)]
+        most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
+        lines = several_lines(drained, width, short, most, [8, 5, 4, 3, 2][number], wide=wide)
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
@@ -79,6 +80,7 @@ def simulation_lines(
 ) -> list[Text]:
     """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
     mending = Mending(simulation)
+    short = short_names(simulation.before.cluster.names)
     first = paragraph(headline(simulation), width, style=BOLD)
     if simulation.changes:
         told = list(map(str, simulation.changes))
@@ -89,7 +91,7 @@ def simulation_lines(
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     for drained in simulation.drained:
-        first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
+        first += [BLANK, *drain_lines(drained, width, most=None if wide else 6, short=short)]
     lines: list[Text] = []
     for shown in (ALL,) if wide else SHOWN:
         lines = first + _workloads(simulation, mending, width, shown.workloads)
@@ -145,24 +147,26 @@ def told_workloads(simulation: Simulation) -> list[WorkloadResult]:
 def _workloads(simulation: Simulation, mending: Mending, width: int, most: int) -> list[Text]:
     results = told_workloads(simulation)
     lines = [BLANK] if results else []
+    short = short_names(simulation.run.cluster.node_names)
     for result in results[:most]:
-        lines += _workload(result, mending, width)
+        lines += _workload(result, mending, width, short)
     if len(results) > most:
         lines.append(line((f"  {count(len(results) - most, 'more workload')}: -o wide shows all", DIM)))
     return lines
 
 
-def _workload(result: WorkloadResult, mending: Mending, width: int) -> list[Text]:
+def _workload(result: WorkloadResult, mending: Mending, width: int, short: Mapping[str, str]) -> list[Text]:
     mark = ("✗ ", BAD) if result.pending else ("✓ ", GOOD)
     story = mending.story(result.pending) if result.pending else None
     why = "" if story is None else reason(story)
+    nodes = {short.get(name, name): number for name, number in result.nodes.items()}
     parts = []
     if result.pods > 1:
         parts.append(f"{result.pods - len(result.pending):,} of {result.pods:,} run")
-        if result.nodes:
-            parts.append(f"{len(result.placed):,} newly {_spread(result.nodes)}")
+        if nodes:
+            parts.append(f"{len(result.placed):,} newly {_spread(nodes)}")
     elif result.placed:
-        parts.append(f"→ {next(iter(result.nodes))}")
+        parts.append(f"→ {next(iter(nodes))}")
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
@@ -207,7 +211,7 @@ def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
     picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
     bar = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
     size = max(width - (bar + 10) * len(resources), 9)
-    short = _short(after.names) if any(not fits(name, size) for name in picked) else {}
+    short = short_names(after.names) if any(not fits(name, size) for name in picked) else {}
     rows = [["node", *resources]]
     for name in picked:
         use = after[name]
@@ -224,13 +228,6 @@ def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
     if gone:
         lines += paragraph(f"gone: {listed(gone, 6)}", width)
     return lines
-
-
-def _short(names: Sequence[str]) -> Mapping[str, str]:
-    """Names without the domain that all of them have; none where they would no longer differ."""
-    first = {name: name.partition(".")[0] for name in names}
-    is_one = len({name.partition(".")[2] for name in names}) == 1
-    return first if is_one and len({*first.values()}) == len(names) else {}
 
 
 def shown_resources(simulation: Simulation) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -138,3 +138,10 @@ def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjun
     if conjunction and len(shown) > 1:
         return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
     return ", ".join(shown)
+
+
+def short_names(names: Sequence[str]) -> Mapping[str, str]:
+    """Nodes to their names without the domain that all of them have; nothing where they would no longer differ."""
+    first = {name: name.partition(".")[0] for name in names}
+    is_one = len({name.partition(".")[2] for name in names}) == 1
+    return first if is_one and len({*first.values()}) == len(names) else {}

@@ -107,7 +107,7 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 @pytest.mark.parametrize(
     ("cpu", "told"),
     [
-        ("1500m", "✓ shop/deploy/web: all 2 replicas can be placed, in place of 2 pods of the template before"),
+        ("1500m", "✓ shop/deploy/web: both replicas can be placed, in place of 2 pods of the template before"),
         ("3", "✗ shop/deploy/web: none of 2 replicas can be placed, and the rollout stops: it replaces 2 pods"),
     ],
 )
