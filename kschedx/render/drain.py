@@ -6,31 +6,41 @@ from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
+from kschedx.render.fixes import reason, story_fix
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, line, paragraph
 from kschedx.render.units import count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, Drained, Fate, Leaves
+from kschedx.simulate.mending import Mending, Story
+from kschedx.simulate.simulation import Simulation
 
-MOST_NODES = 25
+MOST_NODES = 8
+MOST_CAUSES = 8
+
+
+def stranded_story(simulation: Simulation, drained: Drained) -> Story | None:
+    """What keeps the pods that found no other node from any, and what would mend it; None where there are none."""
+    scene = simulation.scenes.get(drained.node)
+    pods = tuple(one.pod for one in drained.pending)
+    return Mending(simulation, scene).story(pods) if scene is not None and pods else None
 
 
 def several_lines(
-    drained: Sequence[Drained],
-    width: int,
-    short: Mapping[str, str],
-    most: int | None,
-    nodes: int,
-    *,
-    wide: bool = False,
+    simulation: Simulation, width: int, short: Mapping[str, str], most: int | None, nodes: int, *, wide: bool = False
 ) -> list[Text]:
     """Of several nodes how many can be drained, then those that cannot, and a line for each of the others, as long as
     they are no more than `nodes`."""
+    drained = simulation.drained
+
+    def story(one: Drained) -> list[Text]:
+        return drain_lines(one, width, most, short, stranded_story(simulation, one))
+
     if len(drained) == 1 or wide:
-        return [line for one in drained for line in [*drain_lines(one, width, most, short), BLANK]][:-1]
+        return [line for one in drained for line in [*story(one), BLANK]][:-1]
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
     lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained", width, style=BOLD)
     for one in bad[:nodes]:
-        lines += [BLANK, *drain_lines(one, width, most, short)]
+        lines += [BLANK, *story(one)]
     if len(bad) > nodes:
         lines.append(line((f"  {count(len(bad) - nodes, 'more node')} that cannot: -o wide shows all", DIM)))
     lines += [BLANK] if good else []
@@ -41,7 +51,9 @@ def several_lines(
     return lines
 
 
-def drain_lines(drained: Drained, width: int, most: int | None = None, short: Mapping[str, str] = {}) -> list[Text]:
+def drain_lines(
+    drained: Drained, width: int, most: int | None = None, short: Mapping[str, str] = {}, story: Story | None = None
+) -> list[Text]:
     """The verdict, then who stops it, who stays behind, and where the others went. `short` are names of nodes."""
     mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
@@ -63,7 +75,10 @@ def drain_lines(drained: Drained, width: int, most: int | None = None, short: Ma
     stranded = [one.pod for one in drained.pending]
     if stranded:
         verb = "finds" if len(stranded) == 1 else "find"
-        lines += paragraph(f"{listed(stranded, 3)}: {verb} no other node", width, first="  ✗ ", indent=4)
+        why = "" if story is None else reason(story)
+        told = f"{listed(stranded, 3)}: {verb} no other node{f', {why}' if why else ''}"
+        lines += paragraph(told, width, first="  ✗ ", indent=4)
+        lines += story_fix(story, width)
     moved = [one for one in drained.of(Fate.EVICTED) if one.node]
     lines += _moved(moved, width, most, short)
     if drained.waves > 1:
@@ -79,16 +94,41 @@ def each_lines(drained: Sequence[Drained], width: int, short: Mapping[str, str],
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
     lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained today", width, style=BOLD)
-    shown = bad if wide else bad[:MOST_NODES]
-    for one in shown:
-        lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
-    if len(bad) > len(shown):
-        lines.append(line((f"  {count(len(bad) - len(shown), 'more node')} that cannot: -o wide shows all", DIM)))
+    if wide or len(bad) <= MOST_NODES:
+        for one in bad:
+            lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
+    else:
+        lines += _by_cause(bad, width, short)
     for one in good if wide else ():
         lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}", width, first="✓ ")
     if good and not wide:
         lines += paragraph(listed((short.get(one.node, one.node) for one in good), 12), width, first="✓ ")
     return lines
+
+
+def _by_cause(bad: Sequence[Drained], width: int, short: Mapping[str, str]) -> list[Text]:
+    """A line for each cause that nodes share, the most common first."""
+    causes: dict[str, list[str]] = {}
+    for one in bad:
+        causes.setdefault(_shared(one), []).append(short.get(one.node, one.node))
+    ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
+    lines: list[Text] = []
+    for cause, names in ordered[:MOST_CAUSES]:
+        lines += paragraph(f"{count(len(names), 'node')}: {cause}: {listed(names, 3)}", width, first="✗ ")
+    if len(ordered) > MOST_CAUSES:
+        lines.append(line((f"  {count(len(ordered) - MOST_CAUSES, 'more cause')}: -o wide shows all nodes", DIM)))
+    return lines
+
+
+def _shared(one: Drained) -> str:
+    """What stops it, as it may stop others."""
+    if one.is_refused:
+        fate = one.of(*REFUSES)[0].fate
+        return "pods need --force" if fate is Fate.NEEDS_FORCE else "pods need --delete-emptydir-data"
+    stopped = one.of(*STAYS)
+    if stopped:
+        return f"budget {stopped[0].budget}" if stopped[0].fate is Fate.BUDGET else "pods with several budgets"
+    return "pods would find no other node"
 
 
 def _first_cause(drained: Drained) -> str:

@@ -8,13 +8,16 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
+from kschedx.explain.many import decisive
+from kschedx.findings.node import NodeUnschedulable
 from kschedx.render.layout import DIM, LABEL, paragraph, text
 from kschedx.render.safe import visible
 from kschedx.render.units import count, listed
+from kschedx.render.words import headline
 
 if TYPE_CHECKING:
     from kschedx.answer.fix import Fix
-    from kschedx.simulate.mending import Mended
+    from kschedx.simulate.mending import Mended, Story
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
@@ -48,6 +51,22 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     nodes = [name for name in known if name not in fix.title]
     told = f"{fix.certainty.value}{for_whom}"
     return f"{told}: fits {listed(nodes, SHOWN_NODES)}" if nodes else told
+
+
+def reason(story: Story) -> str:
+    """What keeps the pod from the nearest nodes; that one is cordoned says least, as it is where it is drained."""
+    found = sorted(decisive(story.explanation.cycle), key=lambda one: isinstance(one, NodeUnschedulable))
+    return headline(found[0]) if found else ""
+
+
+def story_fix(story: Story | None, width: int, indent: int = 4) -> list[Text]:
+    """The first thing that would mend it, and for how many pods it does; else why nothing would."""
+    if story is None:
+        return []
+    if story.mended is not None:
+        return paragraph(mended_text(story.mended), width, first=" " * indent + "fix  ")
+    untold = story.explanation.no_fix
+    return paragraph(untold, width, first=" " * indent + "no fix  ") if untold else []
 
 
 def mended_text(mended: Mended) -> str:

@@ -7,15 +7,13 @@ from collections.abc import Container, Mapping
 from msgspec import Struct
 from rich.text import Text
 
-from kschedx.explain.many import decisive
 from kschedx.render import terminal
 from kschedx.render.changes import change_lines
 from kschedx.render.drain import drain_lines, each_lines, several_lines
-from kschedx.render.fixes import mended_text
+from kschedx.render.fixes import reason, story_fix
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, fits, line, paragraph
 from kschedx.render.units import count, listed, short_names
-from kschedx.render.words import headline as headline_of
-from kschedx.simulate.mending import Mending, Story
+from kschedx.simulate.mending import Mending
 from kschedx.simulate.queue import Step
 from kschedx.simulate.simulation import Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
@@ -64,7 +62,7 @@ def drains_lines(simulation: Simulation, *, width: int, each: bool, wide: bool =
     lines: list[Text] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN):
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
-        lines = several_lines(drained, width, short, most, [8, 5, 4, 3, 2][number], wide=wide)
+        lines = several_lines(simulation, width, short, most, 2 * (len(SHOWN) - number), wide=wide)
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
@@ -173,25 +171,15 @@ def _workload(result: WorkloadResult, mending: Mending, width: int, short: Mappi
         number = "pending" if result.pods == 1 else f"{len(result.pending):,} pending"
         parts.append(f"{number}: {why}" if why else number)
     lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=mark[0], indent=4)
-    return lines + _fix(story, width)
-
-
-def reason(story: Story) -> str:
-    """What keeps the pod from the nearest nodes."""
-    found = [headline_of(one) for one in decisive(story.explanation.cycle)]
-    return found[0] if found else ""
-
-
-def _fix(story: Story | None, width: int) -> list[Text]:
-    """The first thing that would mend it, in the cluster as it stands in the end, and for how many it does."""
-    mended = None if story is None else story.mended
-    return [] if mended is None else paragraph(mended_text(mended), width, first="    fix  ")
+    return lines + story_fix(story, width)
 
 
 def _spread(nodes: Mapping[str, int]) -> str:
     """`on node-1 ×3, node-2`; nodes that are many are counted."""
     if len(nodes) > SHOWN_PLACES:
         return f"on {len(nodes):,} nodes"
+    if len(nodes) == 1:
+        return f"on {next(iter(nodes))}"
     ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
     told = [name if number == 1 else f"{name} ×{number:,}" for name, number in ordered]
     return f"on {', '.join(told)}"
@@ -276,7 +264,7 @@ def _pending(
         lines += paragraph(pending, width, first="✗ ", style=BAD)
         lines += paragraph(simulation.messages[pods[0]] or "cannot be scheduled", width, first="  ")
         if pods[0] not in above:
-            lines += _fix(mending.story(tuple(pods)), width)
+            lines += story_fix(mending.story(tuple(pods)), width)
     if len(ordered) > most:
         left = sum(map(len, ordered[most:]))
         causes_left = count(len(ordered) - most, "more cause")

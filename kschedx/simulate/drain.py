@@ -39,6 +39,8 @@ class Fate(StrEnum):
     """It is on its way already."""
 
 
+MOST_SCENES = 4
+
 REFUSES = frozenset({Fate.NEEDS_FORCE, Fate.NEEDS_EMPTYDIR_FLAG})
 STAYS = frozenset({Fate.BUDGET, Fate.BUDGETS})
 LEAVES = frozenset({Fate.EVICTED, Fate.DELETED, Fate.TERMINATING})
@@ -55,6 +57,11 @@ class Leaves(Struct, frozen=True, kw_only=True):
     """Where its successor went; empty where it has none, or waits."""
     message: str = ""
     """Why its successor waits."""
+
+    @property
+    def is_stranded(self) -> bool:
+        """Its successor finds no node."""
+        return self.fate is Fate.EVICTED and not self.node
 
 
 class Drained(Struct, frozen=True, kw_only=True):
@@ -80,7 +87,7 @@ class Drained(Struct, frozen=True, kw_only=True):
     @property
     def pending(self) -> tuple[Leaves, ...]:
         """Pods whose successors find no node."""
-        return tuple(pod for pod in self.pods if pod.fate is Fate.EVICTED and not pod.node)
+        return tuple(pod for pod in self.pods if pod.is_stranded)
 
     @property
     def is_done(self) -> bool:
@@ -104,15 +111,25 @@ class Evictor:
     """Drains nodes of a run."""
 
     def __init__(
-        self, run: Run, queue: Queue, base: Snapshot, *, force: bool, delete_emptydir_data: bool, recreate: bool
+        self,
+        run: Run,
+        queue: Queue,
+        base: Snapshot,
+        *,
+        force: bool,
+        delete_emptydir_data: bool,
+        recreate: bool,
+        scenes: dict[str, Snapshot],
     ) -> None:
-        """`base` is the cluster of which the status of its budgets was made."""
+        """`base` is the cluster of which the status of its budgets was made. `scenes` takes the first nodes whose pods
+        find no other, with the cluster as it is then."""
         self._run = run
         self._queue = queue
         self._force = force
         self._delete_emptydir_data = delete_emptydir_data
         self._recreate = recreate
         self._budgets = list(budgets_of(base))
+        self._scenes = scenes
 
     def drain(self, name: str, *, comes_back: bool) -> Drained:
         """Cordon a node and evict what kubectl would. `comes_back`: it is schedulable again in the end."""
@@ -129,12 +146,15 @@ class Evictor:
         if not any(fate in REFUSES for fate in fates.values()):
             going = [row for row, fate in fates.items() if fate in LEAVES]
             waves, stopped = self._evict({row: of_pod[row] for row in going})
+        leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
+        if len(self._scenes) < MOST_SCENES and any(one.is_stranded for one in leaves):
+            self._scenes[name] = cluster.frozen()
         if comes_back:
             cluster.replace_node(node, before)
         held = {one for ones in stopped.values() for one in ones}
         return Drained(
             node=name,
-            pods=tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items()),
+            pods=leaves,
             waves=waves,
             budgets=tuple((one.name, max(found.allowed, 0)) for one, found in standing.items()),
             held={one.name: self._standing(one) for one in standing if one in held},

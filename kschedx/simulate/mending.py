@@ -17,6 +17,7 @@ from kschedx.errors import UndecidableError
 from kschedx.fixes import Certainty
 from kschedx.fixes.making import Ground, PodStep, all_made
 from kschedx.fixes.proposal import Proposal
+from kschedx.fixes.steps import Uncordon
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.render.words.fixes import with_nodes
@@ -68,8 +69,11 @@ class Story(Struct, frozen=True, kw_only=True):
 class Mending:
     """The cluster in which a simulation ended, and what could be done about the pods that wait there."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, scene: Snapshot | None = None) -> None:
+        """`scene` is the cluster as it was after a drain, in place of the one in the end."""
         self._simulation = simulation
+        self._scene = scene
+        self._drained = {one.node for one in simulation.drained}
         self._known: dict[tuple[str, ...], Story | None] = {}
 
     def mended(self, pods: Sequence[str]) -> Mended | None:
@@ -95,22 +99,32 @@ class Mending:
         return told
 
     def _story(self, pods: tuple[str, ...]) -> Story | None:
-        if any(pod not in self._simulation.messages for pod in pods):
+        if self._scene is None and any(pod not in self._simulation.messages for pod in pods):
             return None
         try:
-            explanation = self._simulation.explain_now(pods[0])
+            explanation = self._explanation(pods[0])
         except UndecidableError:
             return None
         if explanation is None:
             return None
         best: Mended | None = None
-        for fix in explanation.fixes[: min(MOST_FIXES, max(MOST_LOOKS // self._kinds(pods), 1))]:
+        fixes = [one for one in explanation.fixes if not self._takes_back(one)]
+        for fix in fixes[: min(MOST_FIXES, max(MOST_LOOKS // self._kinds(pods), 1))]:
             tried = self._tried(explanation, fix, pods)
             if best is None or tried.pods > best.pods:
                 best = tried
             if tried.is_enough:
                 break
         return Story(explanation=explanation, mended=best)
+
+    def _explanation(self, pod: str) -> Explanation | None:
+        if self._scene is None:
+            return self._simulation.explain_now(pod)
+        return self._simulation.explain_in(self._scene, pod)
+
+    def _takes_back(self, fix: Fix) -> bool:
+        """A node that is drained is not to be uncordoned."""
+        return any(isinstance(step, Uncordon) and step.node in self._drained for step in fix.steps)
 
     def _kinds(self, pods: Sequence[str]) -> int:
         table = self._then.pods
@@ -141,7 +155,7 @@ class Mending:
 
     @cached_property
     def _then(self) -> Snapshot:
-        return self._simulation.run.cluster.frozen()
+        return self._scene or self._simulation.run.cluster.frozen()
 
 
 def _kind(pods: PodTable, row: int) -> tuple[int, ...]:

@@ -84,6 +84,8 @@ class Simulation:
         self.rolled_out = tuple(rolled_out)
         self.steps: tuple[Step, ...] = tuple(step for stage in stages for step in stage.queue.steps)
         self.drained: tuple[Drained, ...] = tuple(drained for stage in stages for drained in stage.drained)
+        self.scenes = {node: scene for stage in stages for node, scene in stage.scenes.items()}
+        """Drained nodes whose pods found no other, to the cluster as it was then."""
         self._stages = tuple(stages)
         self._last = stages[-1]
         self.run = self._last.run
@@ -252,8 +254,16 @@ class Simulation:
 
     def explain_then(self, pod: str) -> Explanation:
         """What `why` says of a pod that waits, in the cluster as it stands in the end. Raises `UndecidableError`."""
-        scheduler = self._then
-        target = scheduler.snapshot.pods[self.run.cluster.pods.rows[pod]]
+        return self._explained(self._then, pod)
+
+    def explain_in(self, scene: Snapshot, pod: str) -> Explanation | None:
+        """What `why` says of a pod that waits in one of the scenes; None where it says nothing. Raises
+        `UndecidableError`."""
+        explanation = self._explained(self._start.on(scene), pod)
+        return explanation if explanation.outcome is Outcome.UNSCHEDULABLE else None
+
+    def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
+        target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = scheduler.schedule(target, self.setup.profile_of(target))
         require_for_decision(cycle)
         return Explanation(cycle, scheduler, self.setup.notes)

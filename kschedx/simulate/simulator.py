@@ -63,6 +63,8 @@ class Simulator:
         )
         self.queue.is_last(start.pods.rows[key] for key in new)
         self.drained: list[Drained] = []
+        self.scenes: dict[str, Snapshot] = {}
+        """The first nodes whose drain left pods without another, to the cluster as it was then."""
         self.unmade = frozenset(start.pods.rows[key] for key in unmade)
         """Rows of pods that nobody has made, or that went while they waited."""
 
@@ -101,6 +103,7 @@ class Simulator:
             force=self.options.force,
             delete_emptydir_data=self.options.delete_emptydir_data,
             recreate=self.options.recreate,
+            scenes=self.scenes,
         )
         self.drained += [evictor.drain(name, comes_back=comes_back) for name in nodes]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.render.simulation import MOST_LINES, simulation_lines
+from kschedx.render.simulation import MOST_LINES, drains_lines, simulation_lines
 from kschedx.simulate.changes import changes
 from kschedx.simulate.mending import Mending
 from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
+from kschedx.simulate.simulator import Options
+from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node
-from tests.simulate.clusters import deployment, nodes
+from tests.builders import Manifest, at, node
+from tests.simulate.clusters import budget, deployment, nodes
 
 
 def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
@@ -71,3 +72,32 @@ def test_a_screen_stays_short_however_much_there_is_to_tell(width: int) -> None:
     assert len(lines) <= MOST_LINES
     assert max(line.cell_len for line in lines) <= width
     assert "fix" in "".join(line.plain for line in lines)
+
+
+def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
+    """The node is back in the end, and to leave it alone is no way to drain it."""
+    objects = [*nodes(("8", "2")), *deployment("web", "4", ["node-1"])]
+    snapshot = Snapshot.from_objects(objects)
+    simulation = drain_in_turn(snapshot, Setup.for_cluster(snapshot), ["node-1"], options=Options(), comes_back=True)
+    lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
+    assert lines[:3] == [
+        "✗ node-1: 1 pod would find no other node",
+        "✗ shop/web-0: finds no other node, insufficient cpu, short by 2",
+        "fix  request at most 2 cpu (verified)",
+    ]
+    assert not [line for line in lines if "uncordon" in line]
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
+    machines = nodes(("8",)) * count
+    named = [{**one, "metadata": {**at(one, "metadata"), "name": f"n-{number}"}} for number, one in enumerate(machines)]
+    pods = deployment("web", "1", [f"n-{number}" for number in range(count)])
+    snapshot = Snapshot.from_objects([*named, *pods, budget("web", 0)])
+    names = [f"n-{number}" for number in range(count)]
+    simulation = drain_each(snapshot, Setup.for_cluster(snapshot), names, options=Options())
+    lines = [line.plain for line in drains_lines(simulation, width=80, each=True)]
+    assert lines[0] == f"0 of {count} nodes can be drained today"
+    if count > 8:
+        assert lines[1:] == [f"✗ {count} nodes: budget shop/web: n-0, n-1, n-2 and {count - 3} more"]
+    assert len(lines) <= MOST_LINES
