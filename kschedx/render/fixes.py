@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
-from kschedx.explain.many import decisive
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings.node import NodeUnschedulable
 from kschedx.render.layout import DIM, LABEL, paragraph, text
 from kschedx.render.safe import visible
@@ -55,7 +55,10 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
 
 def reason(story: Story) -> str:
     """What keeps the pod from the nearest nodes; that one is cordoned says least, as it is where it is drained."""
-    found = sorted(decisive(story.explanation.cycle), key=lambda one: isinstance(one, NodeUnschedulable))
+    diagnosis = Diagnosis(story.explanation.cycle)
+    groups = [group.exemplar.findings for group in diagnosis.groups]
+    groups.sort(key=lambda findings: any(isinstance(one, NodeUnschedulable) for one in findings))
+    found = [one for stop in diagnosis.stops for one in stop.status.findings] or [one for its in groups for one in its]
     return headline(found[0]) if found else ""
 
 
