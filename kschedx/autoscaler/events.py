@@ -31,3 +31,12 @@ def triggered(resizes: Sequence[Resize]) -> str:
 
 def max_nodes_total_reached(maximum: int) -> str:
     return f"Warning MaxNodesTotalReached: Max total nodes in cluster reached: {maximum}"
+
+
+def is_same_event(theirs: str, ours: str) -> bool:
+    """The parts of the text come in any order."""
+    if theirs == ours:
+        return True
+    head, colon, rest = theirs.partition(": ")
+    our_head, _, our_rest = ours.partition(": ")
+    return bool(colon) and head == our_head and sorted(rest.split(", ")) == sorted(our_rest.split(", "))

@@ -245,7 +245,7 @@ def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Itera
     """What is added for all pods that wait."""
     if autoscaler is not None:
         from kschedx.autoscaler.growth import grow
-        from kschedx.render.autoscaler import growth_text
+        from kschedx.render.words.autoscaler import growth_text
 
         yield growth_text(grow(autoscaler))
     if karpenter is not None:
