@@ -33,11 +33,11 @@ and -l compare many pods, each as if it were scheduled now. Without any of them,
 
 \b
 Examples:
-  kschedx diff-profiles default binpack                              # the configurations
-  kschedx diff-profiles default new.yaml --all                       # every running pod
-  kschedx diff-profiles --kube-version 1.33..1.36 --all-pending      # an upgrade
-  kschedx diff-profiles default binpack --pod shop/web-0             # one pod, side by side
-  kschedx diff-profiles default binpack --all --add-nodes 3=node-1   # after changes, placed by A
+  kschedx diff-profiles default binpack           # the configurations
+  kschedx diff-profiles default new.yaml --all    # every running pod
+  kschedx diff-profiles --kube-version 1.33..1.36 --all-pending
+  kschedx diff-profiles default binpack --pod shop/web-0   # side by side
+  kschedx diff-profiles default binpack --all --add-nodes 3=node-1
 
 Exit codes: 0 the same, 1 different, 2 usage or input error, 3 kschedx cannot decide about a pod, and no other differs.
 Where pods are compared, the code is about them.

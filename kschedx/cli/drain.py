@@ -29,9 +29,9 @@ Several nodes are drained one after another, as an upgrade does: each is back, a
 \b
 Examples:
   kschedx drain node-7
-  kschedx drain node-1 node-2 node-3            # one after another
-  kschedx drain node-1 node-2 --together        # both out at the same time
-  kschedx drain --each                          # which nodes can be drained today
+  kschedx drain node-1 node-2 node-3      # one after another
+  kschedx drain node-1 node-2 --together  # both out at the same time
+  kschedx drain --each                    # which nodes can be drained today
 
 Exit codes: 0 drained, 1 something stops it or finds no other node, 2 usage or input error, 3 kschedx cannot decide.
 """

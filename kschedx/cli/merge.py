@@ -14,7 +14,7 @@ The parts are the JSON of `kschedx why --all-pending` or `kschedx diff-profiles 
 
 \b
 Examples:
-  kschedx diff-profiles default binpack -s cluster.json --all --shard 1/8 -o json > 1.json
+  kschedx why --all-pending -s cluster.json --shard 1/8 -o json > 1.json
   kschedx merge *.json > all.json
 
 Exit codes: 0, or 2 where a part is missing, twice there, or of another answer.

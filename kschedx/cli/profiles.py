@@ -18,15 +18,32 @@ if TYPE_CHECKING:
     from kschedx.releases import Release
     from kschedx.render.checks import Check
 
-HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file."""
+HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file.
+
+\b
+Examples:
+  kschedx profiles
+  kschedx profiles show binpack
+  kschedx profiles check scheduler.yaml
+"""
 SUMMARY = "List scheduler profiles, show one, check one."
 
 SHOW = """All that is in a profile, point by point: plugins, weights, arguments, and where each setting came from.
 
 -o yaml is a KubeSchedulerConfiguration that means the same and leaves nothing to defaults.
+
+\b
+Examples:
+  kschedx profiles show binpack
+  kschedx profiles show scheduler.yaml -o yaml
 """
 
 CHECK = """Validate a KubeSchedulerConfiguration as kube-scheduler would, and warn of what it accepts and people regret.
+
+\b
+Examples:
+  kschedx profiles check scheduler.yaml
+  kschedx profiles check config-map.yaml --kube-version 1.28
 
 Exit codes: 0 kube-scheduler accepts it, 2 it refuses it.
 """
@@ -54,7 +71,7 @@ def list_profiles() -> int:
     return ExitCode.SCHEDULABLE
 
 
-@app.command(help=SHOW, cls=Command)
+@app.command(help=SHOW, short_help="All that is in a profile, point by point.", cls=Command)
 @asks(Part.RELEASE, Part.GATES)
 def show(
     name: Name,
@@ -112,7 +129,7 @@ def _show_policy(name: str, release: Release, profile: Profile, output: Format |
     return ExitCode.SCHEDULABLE
 
 
-@app.command(help=CHECK, cls=Command)
+@app.command(help=CHECK, short_help="What kube-scheduler refuses, and what people regret.", cls=Command)
 @asks(Part.RELEASE, Part.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],

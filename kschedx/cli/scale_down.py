@@ -23,8 +23,9 @@ consolidation, as far as objects tell. Without NODE, every node is asked about b
 \b
 Examples:
   kschedx scale-down node-7
-  kschedx scale-down                            # which nodes it would remove
-  kschedx scale-down node-7 --autoscaler-flag skip-nodes-with-local-storage=false
+  kschedx scale-down                      # which nodes it would remove
+  kschedx scale-down node-7 \\
+    --autoscaler-flag skip-nodes-with-local-storage=false
 
 Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 kschedx cannot decide.
 """

@@ -15,9 +15,10 @@ Without NAME, list them.
 
 \b
 Examples:
-  kschedx schema Explanation                     # of kschedx why -o json
-  kschedx why pod/web-0 -o json | check-jsonschema --schemafile <(kschedx schema Explanation) -
-  kschedx schema KubeSchedulerConfiguration > scheduler.schema.json   # yaml-language-server: $schema=...
+  kschedx schema Explanation > explanation.schema.json
+  kschedx why pod/web-0 -o json |
+    check-jsonschema --schemafile explanation.schema.json -
+  kschedx schema KubeSchedulerConfiguration > scheduler.schema.json
 """
 SUMMARY = "Print the JSON Schema of a document."
 

@@ -29,14 +29,14 @@ come or gone; a queue that has not ended after 1,000 such rounds is an error.
 
 \b
 Examples:
-  kschedx simulate                                          # what becomes of the pods that wait
-  kschedx simulate --scale deploy/web=40 -n shop            # do they all fit
+  kschedx simulate                        # what becomes of the pods that wait
+  kschedx simulate --scale deploy/web=40 -n shop         # do they all fit
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
-  kschedx simulate --remove-node node-7 --cordon node-8     # where do their pods go
-  kschedx simulate -f app.yaml --steps                      # every decision
-  kschedx simulate --autoscale                              # with the nodes that the autoscaler would add
+  kschedx simulate --remove-node node-7 --cordon node-8
+  kschedx simulate -f app.yaml --steps                   # every decision
+  kschedx simulate --autoscale            # with nodes of the autoscaler
   kschedx simulate --changes friday.yaml -o json
-  kschedx simulate --drain node-7 --out after.json.gz       # go on with the cluster afterwards: -s after.json.gz
+  kschedx simulate --drain node-7 --out after.json.gz    # to go on with
 
 Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error, 3 kschedx cannot decide about one.
 """

@@ -36,7 +36,7 @@ With --anonymize, names, labels and images are replaced; every decision stays th
 
 \b
 Examples:
-  kschedx snapshot -o cluster.json.gz            # the cluster that kubectl would talk to
+  kschedx snapshot -o cluster.json.gz            # kubectl's cluster
   kschedx snapshot -o cluster.yaml --anonymize   # to be sent to somebody
   kschedx snapshot -o small.json -s dump.tar.gz  # a dump, cut down
 

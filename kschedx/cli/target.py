@@ -71,7 +71,9 @@ def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Wr
         known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
         elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
         hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
-        raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint)
+        raise InputError(
+            f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _its_pods(snapshot, name, namespace)
+        )
     workload: Manifest = msgspec.json.decode(manifest)
     return written_from(snapshot, workload)
 
@@ -89,6 +91,14 @@ def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
         return next(iter(waiting or rows), None)
     listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
     raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that begin so', hint=listed)
+
+
+def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
+    """The pods that a workload seems to have in a dump that does not hold it."""
+    pods = snapshot.pods
+    named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
+    found = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
+    return f"pods that begin so: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}" if found else ""
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:

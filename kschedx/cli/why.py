@@ -39,12 +39,12 @@ With --watch, what changes is printed below, until the pod has a node (0) or is 
 
 \b
 Examples:
-  kschedx why pod/web-0 -n shop                  # a pod that waits
-  kschedx why deploy.yaml                        # before it is applied
-  helm template shop ./chart | kschedx why -     # everything that a chart makes
-  kschedx why --all-pending                      # every pod that waits, by reason
-  kschedx why pod/web-0 -s cluster.json.gz       # in a cluster that was saved
-  kschedx why deploy/web --scale deploy/web=20 --drain node-7    # after changes
+  kschedx why pod/web-0 -n shop                # a pod that waits
+  kschedx why deploy.yaml                      # before it is applied
+  helm template shop ./chart | kschedx why -   # all that a chart makes
+  kschedx why --all-pending                    # every pod that waits
+  kschedx why pod/web-0 -s cluster.json.gz     # in a cluster that was saved
+  kschedx why deploy/web --scale deploy/web=20 --drain node-7
 
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
 """

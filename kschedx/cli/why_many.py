@@ -70,11 +70,14 @@ class Asked:
         jobs: int | None = None,
         competing: bool = False,
         notes: Sequence[str] = (),
+        nothing: str = "",
         mended: Callable[[Sequence[str]], Mended | None] | None = None,
     ) -> None:
         """`jobs` is how many processes may share the work; by default all that there are. `notes` are about all of
-        them. `mended` tries a fix for several pods that wait, one after the other."""
+        them; `nothing` is said where there are no pods. `mended` tries a fix for several pods that wait, one after the
+        other."""
         self._notes = notes
+        self._nothing = nothing
         self._mended = mended
         self._jobs = jobs
         self._items = items
@@ -226,7 +229,14 @@ class Asked:
         def screen(wide: bool) -> None:
             from kschedx.render.many import print_many
 
-            print_many(self.answers, self.fix_of, wide=wide, competing=self._competing, notes=self._notes)
+            print_many(
+                self.answers,
+                self.fix_of,
+                wide=wide,
+                competing=self._competing,
+                notes=self._notes,
+                nothing=self._nothing,
+            )
 
         def names() -> list[str]:
             return [

@@ -304,7 +304,11 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     if part is None:  # what is added is for all pods, and no part has them
         notes = (*notes, *_growth(autoscaler, karpenter))
     mended = None if in_turn is None else in_turn.mended
-    asked = Asked([item(row) for row in rows], jobs=question.jobs(), notes=notes, mended=mended)
+    nothing = "no pod has these labels" if wanted.selector else "no pod is waiting for a node"
+    if wanted.selector and wanted.all_pending:
+        nothing = "no pod with these labels is waiting for a node"
+    items = [item(row) for row in rows]
+    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code

@@ -27,10 +27,13 @@ def print_many(
     wide: bool = False,
     competing: bool = False,
     notes: Sequence[str] = (),
+    nothing: str = "",
 ) -> None:
-    """`fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come."""
+    """`fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come.
+    `nothing` is said where there are no pods."""
     out = terminal.console()
-    terminal.write(many(answers, fix_of, width=out.width, wide=wide, competing=competing, notes=notes), out)
+    lines = many(answers, fix_of, width=out.width, wide=wide, competing=competing, notes=notes, nothing=nothing)
+    terminal.write(lines, out)
 
 
 def many(
@@ -41,10 +44,11 @@ def many(
     wide: bool = False,
     competing: bool = False,
     notes: Sequence[str] = (),
+    nothing: str = "",
 ) -> list[Text]:
     """At most 30 lines, unless `wide`, which names every pod."""
     if not answers:
-        return [line(("no pod is waiting for a node, or has these labels", BOLD))]
+        return [line((nothing, BOLD))]
     found = groups(answers)
     head = paragraph(sentence(answers), width, style=BOLD)
     told: dict[int, str] = {}

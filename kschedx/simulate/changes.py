@@ -100,9 +100,8 @@ def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
 
 def counted(text: str) -> int:
     """How many nodes or replicas. Raises `InputError`."""
-    if not re.fullmatch(r"[0-9]{1,9}", text):
+    if not re.fullmatch(r"[0-9]+", text):
         raise InputError(f'found "{text}", expected a number')
-    number = int(text)
-    if number > MOST:
-        raise InputError(f"found {number:,}, at most {MOST:,} are simulated")
-    return number
+    if len(text) > 9 or int(text) > MOST:
+        raise InputError(f"found {int(text[:99]):,}, at most {MOST:,} are simulated")
+    return int(text)

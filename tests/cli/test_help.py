@@ -19,6 +19,14 @@ def test_every_command_has_an_example_and_a_summary_that_fits(name: str) -> None
     listed = kschedx("--help", columns=80).out
     (row,) = [line for line in listed.splitlines() if line.startswith(f"  {name} ")]
     assert not row.endswith("...")
+    assert not [line for line in told.splitlines() if len(line) > 80]
+
+
+@pytest.mark.parametrize("name", ["", "show", "check", "list"])
+def test_help_about_profiles_fits(name: str) -> None:
+    told = kschedx("profiles", *filter(None, (name,)), "--help", columns=80).out
+    assert not [line for line in told.splitlines()[1:] if len(line) > 80 or line.endswith("...")]
+    assert name == "list" or re.search(rf"^    kschedx profiles {name}", told, re.MULTILINE)
 
 
 def test_options_are_in_groups() -> None:

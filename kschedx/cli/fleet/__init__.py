@@ -18,7 +18,7 @@ answer is a line of JSON as soon as it is there, and a second run asks only thos
 Examples:
   kschedx fleet --all-contexts why --all-pending
   kschedx fleet --snapshots dumps/ --out night.jsonl doctor
-  kschedx fleet -s fleet.list -o html diff-profiles default binpack --all > page.html
+  kschedx fleet -s fleet.list diff-profiles default binpack --all
 
 Exit codes: 0 nothing amiss, 1 something in a cluster, 2 usage or input error, 3 a cluster without an answer.
 """

@@ -15,10 +15,10 @@ and the document, cut down to what can be read at once, with what was left out n
 
 \b
 Examples:
-  kschedx mcp -s cluster.json.gz                 # about a snapshot, on standard input and output
-  kschedx mcp -s dumps/                          # about every file in a folder
-  kschedx mcp --context prod --context staging   # about two live clusters
-  kschedx mcp --port 8470                        # the current context, over HTTP on the loopback
+  kschedx mcp -s cluster.json.gz       # a snapshot, on standard input
+  kschedx mcp -s dumps/                # every file in a folder
+  kschedx mcp --context prod --context staging   # two live clusters
+  kschedx mcp --port 8470              # over HTTP on the loopback
 
 Exit codes: 0 the other side went away, 2 usage or input error.
 """
