@@ -133,6 +133,8 @@ def _made_elsewhere(manifest: Manifest) -> str:
         return "whatever makes the cluster's nodes has to make one like this:"
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
         return "a volume like this, with where it is kept (csi, nfs, local, ...):"
+    if str(manifest.get("provisioner")).startswith("<"):
+        return "a class like this, with the name of what makes its volumes:"
     return ""
 
 

@@ -320,14 +320,21 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
         "metadata": {"name": "data", "labels": {"keep": "me"}},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "nope",
+            "storageClassName": "by-hand",
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     spec = {"containers": [{"name": "c", "image": "c"}], "volumes": [volume]}
     bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec}
-    script = of_file(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [claim, bare]})
+    by_hand: Manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "by-hand"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "Immediate",
+    }
+    script = of_file(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [claim, bare]}, by_hand)
     comment, rest = script.split("# PersistentVolumeClaim data: the cluster does not have it as it is written")
     assert comment.startswith(
         "# a volume like this, with where it is kept (csi, nfs, local, ...):\n#   apiVersion: v1\n"
