@@ -19,6 +19,7 @@ INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority ex
         ("10: [nothing]", GROUPS),
         ("-3: [spot]\n-1: [demand]", ("demand-a",)),
         ("10: ['(?P<kind>spot)']", ("spot-a", "spot-b")),
+        ("0x10: [spot]\n15: [demand]", ("spot-a", "spot-b")),
     ],
 )
 def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, ...]) -> None:
@@ -39,6 +40,29 @@ def test_expressions_are_gos(written: str, words: str) -> None:
     assert tuple(one.group for one in found) == GROUPS
     rule = written[len("10: ['") : -len("']")]
     assert events == [f"{INVALID}Can't compile regexp rule for priority 10 and rule {rule}: {words}. Ignoring update."]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        pytest.param("10: spot", "not a map of numbers to lists of texts", id="a text"),
+        pytest.param("high: [spot]", "not a map of numbers to lists of texts", id="a word"),
+        pytest.param("10: [3]", "not a map of numbers to lists of texts", id="no text"),
+        pytest.param(f"'{'9' * 40}': [spot]", "not a map of numbers to lists of texts", id="a long number"),
+        pytest.param("10: [spot", "not valid YAML", id="cut"),
+        pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),
+    ],
+)
+def test_what_cannot_be_read_leaves_all(written: str, told: str) -> None:
+    found, (event,) = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    assert tuple(one.group for one in found) == GROUPS
+    assert event.startswith(f"{INVALID}Can't parse YAML with priorities in the configmap: ")
+    assert told in event
+
+
+def test_a_group_that_no_expression_names_is_told() -> None:
+    _, events = by_priority(_options(), ConfigMap(data={"priorities": "10: [spot]"}))
+    assert [event.partition(":")[0] for event in events] == ["Warning PriorityConfigMapNotMatchedGroup"]
 
 
 def _options() -> list[Option]:
