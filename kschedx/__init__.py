@@ -208,9 +208,9 @@ def autoscale(
     """
     from kschedx.api.given import flags as checked_flags
     from kschedx.api.given import mapping, text
-    from kschedx.autoscaler.run import autoscale_snapshot
+    from kschedx.autoscaler.run import one_loop, setup_of
 
-    return autoscale_snapshot(
+    setup = setup_of(
         _snapshot(snapshot),
         group_label=text(group_label, "group_label"),
         templates=None if templates is None else mapping(templates, "templates"),
@@ -219,3 +219,4 @@ def autoscale(
         kube_version=None if kube_version is None else text(kube_version, "kube_version"),
         now=None if now is None else text(now, "now"),
     )
+    return one_loop(setup)

@@ -35,27 +35,8 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
         return document(self.answer, self.pods)
 
 
-def autoscale_snapshot(
-    snapshot: Snapshot,
-    *,
-    group_label: str,
-    templates: Mapping[str, object] | None = None,
-    flags: Mapping[str, FlagValue] | None = None,
-    config: Mapping[str, object] | None = None,
-    kube_version: str | None = None,
-    now: str | None = None,
-) -> Autoscaling:
-    """One loop over the snapshot. Raises `InputError` as `setup_of`."""
-    setup = setup_of(
-        snapshot,
-        group_label=group_label,
-        templates=templates,
-        flags=flags,
-        config=config,
-        kube_version=kube_version,
-        now=now,
-    )
-    return Autoscaling(answer=Loop(setup).run(), pods=snapshot.pods)
+def one_loop(setup: Setup) -> Autoscaling:
+    return Autoscaling(answer=Loop(setup).run(), pods=setup.framework.snapshot.pods)
 
 
 def setup_of(
