@@ -241,8 +241,12 @@ def _rescored(before: Story, after: Story) -> Iterator[ScoreChange]:
         if first is second:
             continue
         change = (second - first) * both
-        row = int(np.abs(change).argmax()) if len(change) else 0
-        if len(change) and change[row]:
+        if not len(change):
+            continue
+        most, least = int(change.argmax()), int(change.argmin())
+        up, down = int(change[most]), -int(change[least])
+        row = most if up > down or (up == down and most < least) else least
+        if change[row]:
             changes.append(ScoreChange(plugin=plugin, nodes=int(np.count_nonzero(change)), largest=int(change[row])))
     yield from sorted(changes, key=lambda change: (-abs(change.largest), change.plugin))
 

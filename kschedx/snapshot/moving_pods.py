@@ -129,8 +129,10 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         """As of a table that stands still, for the price of what has moved since it was asked for last."""
         known = self.tallied.get(tally)
         if known is None:
-            rows = np.flatnonzero(self.node >= 0)
-            sums = np.bincount(self.node[rows], weights=tally.weights(self, rows), minlength=self.node_count)
+            weights = tally.weights(self, np.arange(len(self)))
+            rows = np.flatnonzero(weights)  # few pods, for most tallies
+            rows = rows[self.node[rows] >= 0]
+            sums = np.bincount(self.node[rows], weights=weights[rows], minlength=self.node_count)
             known = self.tallied[tally] = _Tallied(sums=sums.astype(np.int64), seen=len(self.steps))
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)

@@ -31,8 +31,8 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState, NotPreparedError
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.moving import MovingCluster
-from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRows
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.rows import ClusterRows, TableRows
 
 _POINTS = ("preFilter", "filter", "preScore", "score")
 
@@ -143,16 +143,12 @@ class AsIfNew:
                 if one not in raw:
                     raw[one] = RawScores(one, pod, nodes)
             used.append(([verdicts[one] for one in filtering], [raw[one] for one in scoring]))
-        for _, rows in self._at:
-            cluster.remove(rows[0], waits=True)
-        spots = TableRows(np.array([node for node, _ in self._at], dtype=np.int64))
-        try:
-            parts = {framework: framework.nodes.take(spots) for framework in self._profiles.frameworks}
-            columns: list[FilterColumn | RawScores] = [*verdicts.values(), *raw.values()]
-            for column in columns:
-                column.evaluate_own(pod, parts[column.asked.framework])
-        finally:
-            cluster.revert(mark)
+        spots = np.array([node for node, _ in self._at], dtype=np.int64)
+        away = PodRows(pods=np.array([rows[0] for _, rows in self._at], dtype=np.int64), nodes=ClusterRows(spots))
+        parts = {one: one.nodes.take(TableRows(spots)).remove_pods(away) for one in self._profiles.frameworks}
+        columns: list[FilterColumn | RawScores] = [*verdicts.values(), *raw.values()]
+        for column in columns:
+            column.evaluate_own(pod, parts[column.asked.framework])
         return [*self._put_together(used, rejections, pod)], pod
 
     def _put_together(
