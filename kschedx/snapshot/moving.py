@@ -218,12 +218,10 @@ class MovingCluster:
             return
         assert isinstance(names, list)
         names[pod] = name
-        index = self.snapshot.cluster.index
-        for node in (self.pods.nominations.pop(pod, ""), name):
-            if node in index:
-                self._note(pod, index[node], 0)
         if name:
             self.pods.nominations[pod] = name
+        else:
+            self.pods.nominations.pop(pod, None)
 
     def _moved(self, pod: int, node: ClusterRow, kind: Kind) -> None:
         pods = self.pods

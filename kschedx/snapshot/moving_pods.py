@@ -25,8 +25,8 @@ NOBODY = -1
 
 
 class Steps(Struct):
-    """Every pod that came or left, in order, and with the sign 0 every node that changed (`NOBODY`) and every pod that
-    is nominated for a node from then on or no more: what columns have to catch up with. It only grows."""
+    """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
+    grows."""
 
     pods: list[int] = field(default_factory=list)
     nodes: list[ClusterRow] = field(default_factory=list)

@@ -27,7 +27,7 @@ class Dealer:
         for name in self.names:
             self.objects += self.node(name)
         self.objects += self._classes()
-        self.objects += [self._free_volume(number) for number in range(dice.randint(0, 4))]
+        self.objects += [self._free_volume(number) for number in range(dice.randint(1, 4))]
         for number in range(dice.randint(2, 5)):
             self._workload(number)
         return self.objects
@@ -46,7 +46,7 @@ class Dealer:
         if not self.chance(5):
             driver: Manifest = {"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE]}
             if self.chance(2):
-                driver["allocatable"] = {"count": dice.randint(1, 3)}
+                driver["allocatable"] = {"count": dice.choice([1, 1, 2, 3])}
             metadata = {"name": name}
             yield {
                 "apiVersion": "storage.k8s.io/v1",
@@ -72,8 +72,8 @@ class Dealer:
 
     def _free_volume(self, number: int) -> Manifest:
         reach = in_term(HOSTNAME, self.dice.choice(self.names)) if self.chance(2) else in_term(ZONE, "a", "b")
-        size = self.dice.choice(["5Gi", "10Gi", "20Gi"])
-        holder = "data-0-0" if self.chance(4) else ""
+        size = self.dice.choice(["5Gi", "10Gi", "10Gi"])
+        holder = f"data-{self.dice.randrange(3)}-{self.dice.randrange(3)}" if self.chance(3) else ""
         return volume(f"free-{number}", storage_class="local", size=size, reach=reach, holder=holder, uid="")
 
     def _workload(self, number: int) -> None:
@@ -82,9 +82,9 @@ class Dealer:
         app = dice.choice(["web", "db"])
         labels = {"app": app}
         spec = self.spec()
-        storage = dice.choice(["", "", "own", "own", "shared", "ephemeral"])
+        storage = dice.choice(["", "", "own", "own", "shared", "some shared", "ephemeral"])
         modes = (SINGLE,) if self.chance(4) else ("ReadWriteOnce",)
-        storage_class = dice.choice(CLASSES[:3])
+        storage_class = dice.choice([*CLASSES[:3], "local"])
         bound = self.chance(2)
         numbered = self.chance(2)
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": f"set-{number}", "uid": f"s{number}"}
@@ -92,16 +92,19 @@ class Dealer:
             name, volumes = f"pod-{number}-{index}", []
             its = {**labels, NUMBER: str(index)} if numbered else labels
             runs = self.chance(2)
-            key = {"own": f"data-{number}-{index}", "shared": f"data-{number}", "ephemeral": f"{name}-scratch"}
+            is_own = storage == "own" or (storage == "some shared" and index % 2 == 1)
+            held = f"{name}-scratch" if storage == "ephemeral" else f"data-{number}-{index if is_own else 'all'}"
             if storage == "ephemeral":
                 volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
             elif storage:
-                volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": key[storage]}}]
-            if storage and (storage != "shared" or index == 0):
-                self._claim(key[storage], storage_class, modes, bound=bound or runs, pod_name=name)
+                volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": held}}]
+            if storage and (is_own or storage == "ephemeral" or index == 0):
+                self._claim(held, storage_class, modes, bound=bound or runs, pod_name=name)
             metadata: dict[str, object] = {"ownerReferences": [{**owner, "controller": True}]}
             status: Manifest = {}
-            if not runs and self.chance(6):
+            if runs:
+                status["startTime"] = f"2026-01-0{dice.randint(1, 9)}T00:00:00Z"
+            elif self.chance(5):
                 status["nominatedNodeName"] = dice.choice(self.names)
             on = dice.choice(self.names) if runs else None
             made = pod(name, labels=its, on=on, metadata=metadata, status=status, spec={**spec, "volumes": volumes})

@@ -24,7 +24,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import nothing_fits
 from kschedx.framework.state import CycleState
 from kschedx.snapshot.columns import distinct
-from kschedx.snapshot.moving_pods import NOBODY, Steps
+from kschedx.snapshot.moving_pods import Steps
 from kschedx.snapshot.nodes import PodRows
 from kschedx.snapshot.rows import ClusterRows, cluster_rows, each_cluster_row
 
@@ -162,8 +162,8 @@ class Kind:
         if self._seen < 0 or self._is_rare:
             self._evaluate(pod)
         else:
-            pods, touched, _ = self._steps.since(self._seen)
-            self._evaluate_touched(pod, ClusterRows(distinct(touched)), nodes_too=bool((pods == NOBODY).any()))
+            _, touched, signs = self._steps.since(self._seen)
+            self._evaluate_touched(pod, ClusterRows(distinct(touched)), nodes_too=not signs.all())
         self._seen = len(self._steps)
 
     def _evaluate(self, pod: Pod) -> None:

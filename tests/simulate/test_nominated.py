@@ -1,0 +1,56 @@
+"""Pods of one kind, some of which are nominated for a node: each is decided as it stands."""
+
+from __future__ import annotations
+
+from kschedx.framework.moving import Decision, Run
+from kschedx.releases import resolve
+from kschedx.schedulers import scheduler_of
+from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import node, pod
+
+REQUEST = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}], "priority": 10}
+
+
+def world() -> Run:
+    """Two nodes with room for a pod each, which a pod of low priority has, and three pods that wait."""
+    objects = [node(f"node-{number}", allocatable={"cpu": "1", "pods": "9"}) for number in range(2)]
+    low = {**REQUEST, "priority": 0}
+    objects += [pod(f"low-{number}", on=f"node-{number}", spec=low) for number in range(2)]
+    objects += [pod(f"wants-{number}", spec=REQUEST) for number in range(3)]
+    return Run(scheduler_of(None, resolve(), Snapshot.from_objects(objects)))
+
+
+def could_preempt(run: Run, row: int) -> list[int]:
+    decision = run.decide(row)
+    built = run.cluster.frozen()
+    anew = Decision.of(run.scheduler.on(built).schedule(built.pods[row]))
+    assert decision.message == anew.message
+    found = [] if decision.post_filter is None else [int(one.node) for one in decision.post_filter.candidates]
+    assert found == ([] if anew.post_filter is None else [int(one.node) for one in anew.post_filter.candidates])
+    return found
+
+
+def test_a_nomination_counts_for_others_and_not_for_the_pod_itself() -> None:
+    run = world()
+    first, second, third = (run.cluster.pods.rows[f"default/wants-{number}"] for number in range(3))
+    assert could_preempt(run, first) == could_preempt(run, second) == [0, 1]
+    run.cluster.nominate(first, ClusterRow(0))
+    assert could_preempt(run, first) == [0, 1]
+    assert could_preempt(run, second) == could_preempt(run, third) == [1]
+    run.cluster.nominate(second, ClusterRow(1))
+    assert could_preempt(run, first) == [0]
+    assert could_preempt(run, third) == []
+    run.cluster.nominate(first, None)
+    assert could_preempt(run, third) == [0]
+
+
+def test_a_nomination_that_ends_makes_room_at_once() -> None:
+    run = world()
+    first, second = (run.cluster.pods.rows[f"default/wants-{number}"] for number in range(2))
+    run.cluster.remove(run.cluster.pods.rows["default/low-0"])
+    run.cluster.nominate(first, ClusterRow(0))
+    assert run.decide(second).best.tolist() == []
+    assert run.decide(first).nominated == 0
+    run.cluster.nominate(first, None)
+    assert run.decide(second).best.tolist() == [0]

@@ -1,0 +1,52 @@
+"""Claims and volumes that change in place, and back again."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from kschedx.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from kschedx.snapshot.storage import MovingStorage, Storage, StorageChange
+from tests.storage_builders import claim, volume
+
+CLAIM = msgspec.convert(claim("data", storage_class="local"), PersistentVolumeClaim)
+VOLUMES = msgspec.convert(
+    [volume(name, storage_class="local") for name in ("c", "a", "b")]
+    + [volume("other", storage_class="else"), volume("named", storage_class="local", holder="data", uid="")],
+    list[PersistentVolume],
+)
+
+
+def names(storage: Storage) -> list[str]:
+    return [one.name for one in storage.candidates.of(CLAIM)]
+
+
+def test_candidates_are_those_of_the_class_that_name_nobody_or_the_claim() -> None:
+    assert names(Storage(volumes={one.name: one for one in VOLUMES})) == ["named", "c", "a", "b"]
+
+
+def test_what_is_taken_back_stands_in_its_place_again() -> None:
+    volumes = {one.name: one for one in VOLUMES}
+    storage = MovingStorage.moving(Storage(volumes=volumes, claims={CLAIM.key: CLAIM}))
+    version, elsewhere = storage.candidates.version("local"), storage.candidates.version("else")
+    taken = replace(volumes["c"], spec=replace(volumes["c"].spec, claim_ref=ObjectReference(name="x", namespace="y")))
+    made = replace(taken, metadata=replace(taken.metadata, name="made"))
+    other = replace(CLAIM, metadata=replace(CLAIM.metadata, name="other"))
+    change = StorageChange(claims={CLAIM.key: None, other.key: other}, volumes={"c": taken, "made": made})
+    undo = storage.put(change)
+    assert names(storage) == ["named", "a", "b"]
+    assert [*storage.claims] == [other.key]
+    assert "made" in storage.volumes
+    assert storage.candidates.version("local") != version
+    assert storage.candidates.version("else") == elsewhere
+    assert storage.changed == [CLAIM.key, other.key]
+    storage.put(undo)
+    assert names(storage) == ["named", "c", "a", "b"]
+    assert storage.frozen() == Storage(volumes=volumes, claims={CLAIM.key: CLAIM})
+    assert [*storage.volumes] == [*volumes]
+
+
+def test_a_class_without_free_volumes_is_always_the_same() -> None:
+    storage = MovingStorage.moving(Storage())
+    storage.put(StorageChange(volumes={"named": VOLUMES[-1]}))
+    assert storage.candidates.version("local") == 0
