@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "simulate": {
         "api",
+        "apiserver",
         "snapshot",
         "framework",
         "explain",

@@ -60,7 +60,8 @@ def simulate(
         bool, typer.Option("--no-recreate", help="Nobody makes evicted pods anew.", show_default=False)
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Settle ties by lot, the same every time.", show_default=False)
+        int | None,
+        typer.Option(min=0, metavar="N", help="Settle ties by lot, the same every time.", show_default=False),
     ] = None,
     ties: Annotated[
         str | None,

@@ -41,7 +41,8 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             back = sum(key in simulation.placed for key in effect.evicted)
             verb = "loses its node" if number == 1 else "lose their nodes"
             found = "finds another" if number == 1 else f"{back:,} find another"
-            parts.append(f"{count(number, 'pod')} {verb}, {found if back else 'and finds no other'}")
+            none = "and finds no other" if number == 1 else "none finds another"
+            parts.append(f"{count(number, 'pod')} {verb}, {found if back else none}")
         if effect.gone:
             parts.append(f"{listed(effect.gone, 2)} {'is' if len(effect.gone) == 1 else 'are'} gone for good")
         which = f"{effect.change}: " if len(simulation.changes) > 1 else ""

@@ -25,6 +25,7 @@ from kschedx.simulate.merging import merged
 from kschedx.simulate.node_changes import labelled, more_like, node_of, node_of_file, tainted
 from kschedx.simulate.nodes import cordoned
 from kschedx.simulate.paths import scalar, with_field, with_value
+from kschedx.simulate.valid import require_node, require_pod, require_workload
 from kschedx.simulate.workloads import Owners, Workload
 from kschedx.snapshot.edits import with_changed_nodes, without_nodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -126,6 +127,7 @@ class Workbench(Bench):
 
     def _put(self, node: Node) -> None:
         before = self.snapshot.cluster.nodes[self.snapshot.cluster.index[node.name]]
+        require_node(before, node)
         self.snapshot = with_changed_nodes(self.snapshot, [node])
         self._follow([(before, node)])
 
@@ -144,6 +146,8 @@ class Workbench(Bench):
     def _add_nodes(self, change: Change) -> None:
         number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = counted(number)
+        if not count:
+            raise InputError(f'found "{number}", expected a number from 1 on')
         template = node_of_file(change.objects, like) if change.objects else node_of(self.snapshot, like)
         added = list(more_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
@@ -251,19 +255,26 @@ class Workbench(Bench):
 
     def _set(self, target: str, path: str, value: object) -> None:
         if target.startswith("node/"):
-            self._put(with_field(node_of(self.snapshot, target), path, value))
+            node = node_of(self.snapshot, target)
+            changed_node = with_field(node, path, value)
+            if changed_node.name != node.name:
+                raise InputError("metadata.name cannot be changed")
+            self._put(changed_node)
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
             row = self.snapshot.pods.rows[workload.key]
             pod = with_field(self.snapshot.pods[row], path, value)
+            require_pod(self.snapshot.pods[row], pod)
             self._drop([row])
             self._add([replace(pod, spec=replace(pod.spec, node_name=""))])
             return
         manifest = workloads.manifest_of(self.snapshot, workload)
         if manifest is None:
             raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
-        self._apply_maker(with_value(manifest, path, value))
+        changed = with_value(manifest, path, value)
+        require_workload(manifest, changed)
+        self._apply_maker(changed)
 
 
 def _not_by_hand() -> Never:
