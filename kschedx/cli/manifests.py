@@ -104,9 +104,9 @@ class Manifests:
     def read(cls, paths: Sequence[str]) -> Manifests:
         """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
         documents, left_out = read_written(paths)
-        found = cls(documents, paths, left_out)
         _refuse_faults(documents)
         _give_names(documents)
+        found = cls(_once(documents), paths, left_out)
         if not any(_makes_pods(document.value) for document in found._documents):
             raise found._nothing()
         return found
@@ -257,6 +257,22 @@ def _give_names(documents: Sequence[Document]) -> None:
             if key_of(manifest) not in names:
                 names.add(key_of(manifest))
                 break
+
+
+def _once(documents: Sequence[Document]) -> list[Document]:
+    """Without what is written again word by word, as manifests of several components do. Raises `InputError` where two
+    that differ have one name."""
+    first: dict[tuple[object, ...], Document] = {}
+    found = []
+    for document in documents:
+        key = (*kind_and_group(document.value), *key_of(document.value))
+        other = first.setdefault(key, document) if key[-1] else document
+        if other is document:
+            found.append(document)
+        elif other.value != document.value:
+            message = f"there is already one of this name in {other.place}"
+            raise document.fault(InputError(message, place=Place(object=title(document.value))))
+    return found
 
 
 def _refuse_faults(documents: Sequence[Document]) -> None:

@@ -35,6 +35,8 @@ def members(
     found |= {one.name: one for folder in folders for one in _in_folder(folder)}
     named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
     found |= {one.name: one for one in (_of_context(name, kubeconfig) for name in named)}
+    if not found and all_contexts:
+        raise InputError("--all-contexts: the kubeconfig has no context")
     if not found:
         raise InputError("name the clusters: --snapshot, --snapshots, --context or --all-contexts")
     return tuple(found.values())
