@@ -182,6 +182,13 @@ class Explanation(Struct, frozen=True, dict=True):
                 for one in self.scaling_remedies
             ]
             made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
+        if (bound := bound_by_hand(self.cycle)) is not None:
+            made["kubelet"] = {
+                "node": bound.node,
+                "exists": bound.exists,
+                "takes": bound.is_taken,
+                "refusals": list(bound.refusals),
+            }
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.replicas is not None:

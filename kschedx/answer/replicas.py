@@ -27,6 +27,8 @@ class Replicas(Struct, frozen=True, kw_only=True):
     """Replicas that the API server does not take, so that nobody has to place them."""
     refusal: str = ""
     """Why, in the words of the event about the first of them."""
+    kubelet: str = ""
+    """The node that spec.nodeName names, whose kubelet takes or refuses them; empty where kube-scheduler decides."""
     replaced: int = 0
     """How many pods of the template before run until a rollout takes them away."""
 
@@ -48,5 +50,6 @@ class Replicas(Struct, frozen=True, kw_only=True):
             "pending": list(self.pending),
             "evicted": list(self.evicted),
             "replaced": self.replaced,
+            **({"kubelet": self.kubelet} if self.kubelet else {}),
             **({"refused": list(self.refused), "refusal": self.refusal} if self.refused else {}),
         }

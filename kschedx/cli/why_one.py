@@ -89,8 +89,12 @@ def explained(
     from kschedx.simulate.lacking import Gathering  # a pod by itself needs no queue
     from kschedx.simulate.workloads import has_new_template, has_replicas
 
-    if not has_replicas(found.workload) or subject.pod.spec.node_name:  # whom no queue has, nobody places
+    if not has_replicas(found.workload):
         return explain(subject, setup, question.autoscaling, question.provisioning)
+    if subject.pod.spec.node_name:  # whom no queue has, nobody places
+        from kschedx.simulate.by_kubelet import taken_by_kubelet
+
+        return taken_by_kubelet(subject, found.workload, lambda one: explain(one, setup)).explanation
     is_changed = found.document is None and has_new_template(clusters.read, found.workload)
     gathering = Gathering(clusters.read if is_changed else clusters.before, clusters.applied, setup)
     is_written = found.document is not None or bool(wanted.tries or wanted.dry_run) or is_changed

@@ -102,7 +102,9 @@ def _together(
     from kschedx.cli.why_many import Asked, Replica
     from kschedx.framework.cycle import Outcome
     from kschedx.render.many import evicted_note
+    from kschedx.simulate.by_kubelet import taken_by_kubelet
     from kschedx.simulate.lacking import Gathering, Group
+    from kschedx.simulate.workloads import has_replicas
 
     gathering = Gathering(clusters.before, clusters.applied, setup)
     groups: list[tuple[Pod | Written, Group]] = []
@@ -116,9 +118,14 @@ def _together(
         try:
             subject = subject_of(question, gathering.snapshot, setup, one, wanted)
             if subject.pod.spec.node_name:  # no queue has it; where the kubelet takes it, it takes room
-                items[number] = (_item(wanted, subject, one, partial(explain, subject, setup)),)
-                if explain(subject, setup).becomes is Outcome.SCHEDULED:
+                item = _item(wanted, subject, one, partial(explain, subject, setup))
+                if workload is not None and has_replicas(workload):
+                    taken = taken_by_kubelet(subject, workload, partial(explain, setup=setup))
+                    item = _replicas_of(item, taken.explanation)
+                    gathering.bind(taken.pods)
+                elif explain(subject, setup).becomes is Outcome.SCHEDULED:
                     gathering.add(subject, None, is_written=is_written)
+                items[number] = (item,)
                 continue
             groups.append((one, gathering.add(subject, workload, is_written=is_written)))
         except NotAdmittedError as error:
@@ -165,6 +172,19 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
         explain=explain,
         place=place_of(one),
     )
+
+
+def _replicas_of(item: Item, explanation: Explanation) -> Item:
+    """With each replica of an answer that tells of several."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.why_many import Replica
+
+    found = explanation.replicas
+    if found is None:
+        return replace(item, explain=lambda: explanation)
+    replicas = (Replica(pod=pod, node=found.placed.get(pod, "")) for pod in (*found.placed, *found.pending))
+    return replace(item, replicas=tuple(replicas), workload=found.workload, explain=lambda: explanation)
 
 
 def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Item:

@@ -45,7 +45,7 @@ _REPLICAS: Json = json_object(
         "evicted": STRINGS,
         "replaced": {"type": "integer", "minimum": 0},
     },
-    optional={"refused": STRINGS, "refusal": {"type": "string"}},
+    optional={"refused": STRINGS, "refusal": {"type": "string"}, "kubelet": {"type": "string"}},
 )
 """Of a workload that lacks several: what becomes of each. The explanation is that of the first without a node."""
 
@@ -164,6 +164,14 @@ SCHEMA: Json = {
             "extenders": beside.EXTENDERS,
             "daemonSet": beside.DAEMON_SET,
             "replicas": _REPLICAS,
+            "kubelet": json_object(
+                {
+                    "node": {"type": "string"},
+                    "exists": {"type": "boolean"},
+                    "takes": {"type": "boolean"},
+                    "refusals": STRINGS,
+                }
+            ),
             "overall": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
         },
         closed=False,

@@ -81,6 +81,12 @@ class Gathering:
         self.groups.append(group)
         return group
 
+    def bind(self, pods: Sequence[Pod]) -> None:
+        """Pods that are on their nodes without a scheduler."""
+        for pod in pods:
+            self._quotas.take(pod)
+        self.snapshot = self._quotas.on(with_pods(self.snapshot, pods))
+
     def _alone(self, subject: Subject) -> Group:
         key = subject.pod.key
         self.snapshot = subject.snapshot

@@ -65,11 +65,61 @@ def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path)
     for name, code in (("fits", 0), ("large", 1), ("web", 0)):
         ran = kschedx("why", f"{name}.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
         assert (ran.code, ran.out[0]) == (code, "✗" if code else "✓")
-        assert "spec.nodeName binds it to a" in ran.out.splitlines()[0]
-    for more in ([], ["--alone"]):
+        assert "spec.nodeName binds it to a" in ran.out
+    for more, told in (
+        ([], "4 pods: 3 can be scheduled, 1 cannot\n"),
+        (["--alone"], "3 pods: 2 can be scheduled, 1 cannot\n"),
+    ):
         files = ["-f", "fits.json", "-f", "large.json", "-f", "web.json"]
         ran = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
         assert ran.code == 1
-        assert ran.out.startswith("3 pods: 2 can be scheduled, 1 cannot\n")
+        assert ran.out.startswith(told)
         assert "the kubelet there would refuse it (OutOfcpu)" in ran.out
         assert "default/x → a" in ran.out
+
+
+def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
+    template = {"metadata": {"labels": {"app": name}}, "spec": asking(cpu, **spec)["spec"]}
+    selector = {"matchLabels": {"app": name}}
+    made = {"replicas": replicas, "selector": selector, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": made}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code", "said"),
+    [
+        (
+            bound("web", "1500m", 2),
+            0,
+            "✓ default/deploy/web: nothing that is sure makes the kubelet of a refuse any of 2",
+        ),
+        (bound("web", "1500m", 5), 1, "✗ default/deploy/web: the kubelet of a takes 2 of 5 replicas, and refuses 3"),
+        (bound("web", "9", 3), 1, "✗ default/deploy/web: the kubelet of a refuses all 3 replicas"),
+        (bound("web", "1", 3, nodeName="b"), 1, "✗ default/web-new: spec.nodeName binds it to b: kube-scheduler never"),
+    ],
+)
+def test_the_kubelet_takes_as_many_replicas_as_it_has_room_for(
+    tmp_path: Path, manifest: Manifest, code: int, said: str
+) -> None:
+    machine = node("a", allocatable={"cpu": "4", "pods": "9"})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
+    (tmp_path / "web.json").write_text(json.dumps(manifest))
+    ran = kschedx("why", "web.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+    assert (ran.code, ran.err) == (code, "")
+    assert ran.out.startswith(said)
+    is_made_again = "stays as a Failed pod, and another is made in its place, again and again" in ran.out
+    assert is_made_again is ("refuses" in said)
+    document = json.loads(kschedx("why", "web.json", "--snapshot", "cluster.json", "-o", "json", cwd=tmp_path).out)
+    assert document["kubelet"]["node"] == ("b" if "binds it to b" in said else "a")
+    assert document["kubelet"]["takes"] is (code == 0)
+
+
+def test_what_one_workload_takes_of_a_kubelet_another_does_not_get(tmp_path: Path) -> None:
+    machine = node("a", allocatable={"cpu": "4", "pods": "9"})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
+    items = [bound("web", "1500m", 2), bound("other", "1", 2)]
+    (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    ran = kschedx("why", "new.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+    assert ran.code == 1
+    assert ran.out.startswith("4 pods: 3 can be scheduled, 1 cannot\n")
+    assert "default/other (Deployment)\n" in ran.out
