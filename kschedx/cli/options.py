@@ -138,6 +138,14 @@ _NODE_GROUPS = Annotated[
         "of groups with templates, ASG tags and nodes.",
     ),
 ]
+_KARPENTER_FLAG = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--karpenter-flag",
+        metavar="NAME=VALUE",
+        help="A flag that Karpenter runs with: preference-policy, min-values-policy, ignore-dra-requests. Repeatable.",
+    ),
+]
 _INSTANCE_TYPES = Annotated[
     str | None,
     typer.Option(
@@ -208,6 +216,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
         "autoscaler_flag": _AUTOSCALER_FLAG,
         "node_groups": _NODE_GROUPS,
         "instance_types": _INSTANCE_TYPES,
+        "karpenter_flag": _KARPENTER_FLAG,
     },
     Part.EXTENDERS: {"extenders": _EXTENDERS},
     Part.CONNECTION: CONNECTION_OPTIONS,

@@ -59,6 +59,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     autoscaler_flag: Sequence[str] = ()
     node_groups: str | None = None
     instance_types: str | None = None
+    karpenter_flag: Sequence[str] = ()
     what_if: Sequence[tuple[str, str]] = ()
     """Changes as typed, in their order: the name of the option, and its value."""
     force: bool = False
@@ -125,12 +126,14 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def provisioning(self) -> KarpenterOptions | None:
         """What is said about the cluster's Karpenter. Raises `InputError`."""
-        if self.instance_types is None:
+        if self.instance_types is None and not self.karpenter_flag:
             return None
         from kschedx.cli.instance_types import read
         from kschedx.karpenter.cluster import Options as KarpenterOptions
+        from kschedx.karpenter.settings import Settings
 
-        return KarpenterOptions(catalogue=read(self.instance_types))
+        catalogue = None if self.instance_types is None else read(self.instance_types)
+        return KarpenterOptions(catalogue=catalogue, settings=Settings.read(self.karpenter_flag))
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

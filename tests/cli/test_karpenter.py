@@ -116,6 +116,31 @@ def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None
     assert ran["autoscaler"]["karpenter"]["nodes"] == []
 
 
+def test_a_flag_of_karpenter_changes_the_answer(tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all(Path(GROWS).read_text(encoding="utf-8")))
+    (pool,) = (one for one in objects if one["kind"] == "NodePool")
+    (family,) = (one for one in pool["spec"]["template"]["spec"]["requirements"] if "family" in one["key"])
+    family["minValues"] = 4
+    (tmp_path / "few.yaml").write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+    cluster = str(tmp_path / "few.yaml")
+    assert "adds" not in provisioning(cluster=cluster, pod="search-0")
+    for flag in ("min-values-policy=BestEffort", "MIN_VALUES_POLICY=BestEffort"):
+        assert "adds" in provisioning("--karpenter-flag", flag, cluster=cluster, pod="search-0")
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("min-value-policy=BestEffort", "min-values-policy"),
+        ("preference-policy=Maybe", "Respect or Ignore"),
+        ("preference-policy", "is not NAME=VALUE"),
+    ],
+)
+def test_a_wrong_flag_is_told(flag: str, told: str) -> None:
+    ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, "--karpenter-flag", flag)
+    assert (ran.code, told in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("story", "pod"),
     [
