@@ -55,6 +55,21 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
         """Those of its offerings that can be had; the same ones are there once."""
         return tuple(one.requirements for one in self.offerings if one.is_available)
 
+    def answers(self, requirements: Requirements, allowed: frozenset[str]) -> tuple[bool, bool]:
+        """Whether it meets the requirements, and is offered where they hold; remembered, as a round asks often."""
+        key = requirements.signature, allowed
+        known = self._answers.get(key)
+        if known is None:
+            known = self._answers[key] = (
+                self.requirements.overlaps(requirements),
+                self.is_offered(requirements, allowed),
+            )
+        return known
+
+    @cached_property
+    def _answers(self) -> dict[tuple[frozenset[Requirement], frozenset[str]], tuple[bool, bool]]:
+        return {}
+
     def is_offered(self, requirements: Requirements, allowed: frozenset[str]) -> bool:
         return any(requirements.is_compatible(one, allowed) for one in self.available)
 
@@ -154,9 +169,8 @@ def filter_types(
     seen = [False] * 6
     left: list[InstanceType] = []
     for one in types:
-        meets = one.requirements.overlaps(requirements)
+        meets, is_offered = one.answers(requirements, allowed)
         has_room = fits(total, one.allocatable)
-        is_offered = one.is_offered(requirements, allowed)
         if meets and has_room and is_offered:
             left.append(one)
         for index, holds in enumerate(

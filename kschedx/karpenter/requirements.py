@@ -152,9 +152,10 @@ Conflict = UnknownLabel | NothingInCommon
 class Requirements(Mapping[str, Requirement]):
     """By key; several on one key leave what they have in common."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "_signature")
 
     def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
+        self._signature: frozenset[Requirement] | None = None
         self._by_key: dict[str, Requirement] = {}
         for one in requirements:
             known = self._by_key.get(one.key)
@@ -195,6 +196,13 @@ class Requirements(Mapping[str, Requirement]):
         for key, count in counts.items():
             made._by_key[key] = replace(made._by_key[key], min_values=count)
         return made
+
+    @property
+    def signature(self) -> frozenset[Requirement]:
+        """Equal where an instance type, which has no host name, is the same answer to both."""
+        if self._signature is None:
+            self._signature = frozenset(one for key, one in self._by_key.items() if key not in RESTRICTED)
+        return self._signature
 
     @property
     def has_min_values(self) -> bool:

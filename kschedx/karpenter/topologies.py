@@ -53,6 +53,8 @@ class Topologies:
         self._prefers = prefers
         self._groups: dict[Fork, TopologyGroup] = {}
         self._inverse: dict[Fork, TopologyGroup] = {}
+        self._labels: dict[str, Requirements] = {}
+        """Of nodes, by name."""
         self._track_running()
 
     def _track_running(self) -> None:
@@ -214,7 +216,10 @@ class Topologies:
                 group.empty.discard(domain)
 
     def _is_counted(self, group: TopologyGroup, node: Node) -> bool:
-        return group.node_filter.matches(node.spec.taints, Requirements.of_labels(node.metadata.labels))
+        found = self._labels.get(node.name)
+        if found is None:
+            found = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)
+        return group.node_filter.matches(node.spec.taints, found)
 
     def _per_node(self, rows: Iterable[int]) -> Mapping[int, int]:
         pods = self._counted.snapshot.pods
