@@ -30,6 +30,7 @@ def _setup(setup: Setup) -> Json:
         "name": setup.name,
         "kubernetesVersion": setup.release.version,
         "profiles": [profile.scheduler_name for profile in setup.profiles],
+        "unknownPlugins": [one.to_dict() for one in setup.unknown_plugins],
     }
 
 

@@ -14,6 +14,7 @@ import typer
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
@@ -167,6 +168,17 @@ def tell_missing(snapshot: Snapshot) -> None:
     found = missing_for_many(snapshot)
     if found is not None:
         typer.echo(f"note: {note_text(found)}", err=True)
+
+
+def tell_left_out(*setups: Setup) -> None:
+    """A line on stderr, before many pods are looked at, about plugins that kschedx does not have."""
+    from kschedx.explain.notes.cycle import UnknownPlugins
+    from kschedx.render.words.notes import note_text
+
+    left_out = {one.name: one for setup in setups for one in setup.unknown_plugins}
+    if left_out:
+        note = UnknownPlugins(left_out=tuple(left_out.values()), stands=False)
+        typer.echo(f"note: {note_text(note)}", err=True)
 
 
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:

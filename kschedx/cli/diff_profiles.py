@@ -139,6 +139,7 @@ def diff_profiles(
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
     reached = changed(question, reached, before)
     if target:
+        connection.tell_left_out(before, after)
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
         return _one(pair, found, pods, output, in_detail=pod is not None)
     pair = Pair(reached.snapshot, before, after)
@@ -153,6 +154,7 @@ def diff_profiles(
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="-A searches every namespace")
     connection.tell_missing(pair.snapshot)
+    connection.tell_left_out(pair.before, pair.after)
     asked, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:

@@ -85,6 +85,7 @@ def drain(
     options = Options(force=is_forced, delete_emptydir_data=loses_data)
     namespace = question.namespace or reached.namespace
     connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
     if each:
         simulation = drain_each(snapshot, setup, shown, question.changes, options=options, namespace=namespace)
     else:

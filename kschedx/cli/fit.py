@@ -66,10 +66,13 @@ def fit(
     cluster = changed(question, reached, setup).snapshot
     snapshot, pod, manifest = _target(question, cluster, setup, target, namespace)
     connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
     if out is not None:
         write_snapshot(out, found.after)
     write(_report(found), output)
+    if found.could_reject and not found.is_enough:
+        return ExitCode.UNDECIDED
     return ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE
 
 

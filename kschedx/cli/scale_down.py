@@ -59,6 +59,7 @@ def scale_down(
     kept = disruptions(snapshot, names)
     others = [name for name in names if name not in {one.node for one in kept}]
     connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
     asked = None
     if others and (nodes or not kept):
         asked = ScaleDown.of(snapshot, question.autoscaling or Options(), setup.scheduler_on(snapshot))

@@ -121,6 +121,7 @@ def simulate(
 
     simulation = run(options)
     connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
 

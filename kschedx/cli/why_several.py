@@ -32,6 +32,7 @@ def why_several(
 ) -> int:
     """Every pod of some manifests, with all replicas, by what keeps them out."""
     from kschedx.api.types import Pod
+    from kschedx.cli import connection
     from kschedx.cli.why_many import Asked
     from kschedx.errors import InputError
 
@@ -44,6 +45,7 @@ def why_several(
     for name, is_asked in about_one.items():
         if is_asked:
             raise InputError(f"--{name} is about one pod, and there are several")
+    connection.tell_left_out(setup)
     if wanted.alone:
         items = [item for one in found for item in _alone(question, wanted, clusters.applied, setup, one)]
         asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
@@ -289,6 +291,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     snapshot = reached.snapshot
     rows = _rows(question, wanted, reached)
     connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
 

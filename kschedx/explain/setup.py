@@ -13,6 +13,7 @@ from kschedx.explain.notes import Note
 from kschedx.explain.which_release import release_note, release_to_emulate
 from kschedx.framework.config import Profile
 from kschedx.framework.scheduler import Scheduler
+from kschedx.framework.unheard import Unheard, unknown_plugins
 from kschedx.releases import Release, resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
@@ -87,6 +88,13 @@ class Setup(Struct, frozen=True, kw_only=True):
     @property
     def profiles(self) -> tuple[Profile, ...]:
         return self.scheduler.config.profiles
+
+    @property
+    def unknown_plugins(self) -> tuple[Unheard, ...]:
+        """The plugins of all profiles that kschedx does not have, each once."""
+        config = self.scheduler.config
+        found = (one for profile in config.profiles for one in unknown_plugins(profile, config))
+        return tuple({one.name: one for one in found}.values())
 
     @property
     def scheduler_names(self) -> frozenset[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.render import terminal
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, line, paragraph
+from kschedx.render.unheard import could_reject
 from kschedx.render.units import count, short_names
 from kschedx.simulate.fit import Fit
 
@@ -19,15 +20,17 @@ def print_fit(found: Fit, *, wide: bool = False) -> None:
 
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, where they go, what stops the next one, and what would let more fit."""
-    mark, style = ("✓ ", GOOD) if found.is_enough else ("✗ ", BAD)
+    mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
     lines = paragraph(_headline(found), width, first=mark, style=style)
     if found.nodes:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
         stopped = found.stopped
         for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
-        lines += [BLANK, *paragraph("the next one does not fit" if found.count else "why", width, style=BOLD)]
-        lines += paragraph(stopped.message or "it cannot be scheduled", width, first="  ")
+        next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
+        lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
+        why = could_reject(found.could_reject) or stopped.message or "it cannot be scheduled"
+        lines += paragraph(why, width, first="  ")
         for fix in stopped.fixes[:2]:
             lines += paragraph(f"{fix.title} ({fix.certainty.value}{for_whom})", width, first="  fix       ")
     if found.missing:
@@ -41,6 +44,8 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
 
 def _headline(found: Fit) -> str:
     name, number = found.title, found.count
+    if found.could_reject and not found.is_enough:
+        return f"{name}: undecided whether {'more fit' if number else 'any fits'}"
     if found.wanted is not None:
         if found.is_enough:
             return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"

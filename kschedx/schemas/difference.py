@@ -7,6 +7,7 @@ from kschedx.schemas.parts import (
     INTEGER,
     STRING,
     STRINGS,
+    UNHEARD,
     Json,
     array,
     by_name,
@@ -15,7 +16,9 @@ from kschedx.schemas.parts import (
     nullable,
 )
 
-_SETUP = json_object({"name": STRING, "kubernetesVersion": STRING, "profiles": STRINGS})
+_SETUP = json_object(
+    {"name": STRING, "kubernetesVersion": STRING, "profiles": STRINGS, "unknownPlugins": array(UNHEARD)}
+)
 _CHANGE = json_object(
     {
         "profile": STRING,

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kschedx.schemas import beside
-from kschedx.schemas.parts import CODES, COUNTS, STATUS, STRINGS, Json, array, by_name, document, json_object, nullable
+from kschedx.schemas.parts import (
+    CODES,
+    COUNTS,
+    STATUS,
+    STRINGS,
+    UNHEARD,
+    Json,
+    array,
+    by_name,
+    document,
+    json_object,
+    nullable,
+)
 
 _STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **STATUS}
 _VERDICT = json_object({"code": {"enum": list(CODES)}, "plugin": nullable({"type": "string"}), "reasons": STRINGS})
 _NODE = json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(STATUS))})
-_UNHEARD = json_object(
-    {"where": STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
-    optional={
-        "plugin": {"type": "string"},
-        "extender": {"type": "string"},
-        "scheduler": {"type": "string"},
-        "kind": {"type": "string"},
-        "objects": STRINGS,
-        "completedBy": {"type": "string"},
-        "waived": {"const": True},
-    },
-)
 _TARGET = json_object(
     {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "name": {"type": "string"}},
     optional={"namespace": {"type": "string"}},
@@ -158,7 +158,7 @@ SCHEMA: Json = {
             },
         },
         optional={
-            "unheard": {"type": "array", "items": _UNHEARD},
+            "unheard": {"type": "array", "items": UNHEARD},
             "autoscaler": beside.AUTOSCALER,
             "holding": beside.HOLDING,
             "extenders": beside.EXTENDERS,

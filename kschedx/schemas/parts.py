@@ -57,3 +57,18 @@ def document(kind: str, required: Mapping[str, Json], *, optional: Mapping[str, 
     """The schema of a document. Keys are added, never changed, so a reader must put up with new ones."""
     fields: Mapping[str, Json] = {"apiVersion": {"const": "kschedx/v1"}, "kind": {"const": kind}, **required}
     return {"$schema": DIALECT, "title": kind, **json_object(fields, optional=optional, closed=False)}
+
+
+UNHEARD = json_object(
+    {"where": STRINGS, "leavesOpen": {"enum": ["node", "fit", None]}},
+    optional={
+        "plugin": {"type": "string"},
+        "extender": {"type": "string"},
+        "scheduler": {"type": "string"},
+        "kind": {"type": "string"},
+        "objects": STRINGS,
+        "completedBy": {"type": "string"},
+        "waived": {"const": True},
+    },
+)
+"""Who was not asked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kschedx.schemas.beside import GROWTH
-from kschedx.schemas.parts import document
+from kschedx.schemas.parts import UNHEARD, document
 
 Json = dict[str, object]
 
@@ -72,6 +72,7 @@ SIMULATION: Json = document(
     "Simulation",
     {
         "kubernetesVersion": _TEXT,
+        "unknownPlugins": _list(UNHEARD),
         "source": {"type": "object"},
         "changes": _TEXTS,
         "steps": _list(_STEP),
@@ -98,6 +99,8 @@ FIT: Json = document(
     "Fit",
     {
         "kubernetesVersion": _TEXT,
+        "unknownPlugins": _list(UNHEARD),
+        "undecided": _list(UNHEARD),
         "pod": _object({"namespace": _TEXT, "name": _TEXT, "of": _TEXT}),
         "fits": _COUNT,
         "wanted": {"type": ["integer", "null"]},

@@ -14,6 +14,7 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.missing import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.unheard import Stake, Unheard
 from kschedx.simulate import changes, workloads
 from kschedx.simulate.daemon_sets import compares_taints
 from kschedx.simulate.nodes import another_like
@@ -69,6 +70,13 @@ class Fit(Struct, frozen=True, kw_only=True):
         return self.count >= (1 if self.wanted is None else self.wanted)
 
     @property
+    def could_reject(self) -> tuple[Unheard, ...]:
+        """Who was not asked and could reject the next one, which fits otherwise."""
+        if self.stopped is None or self.stopped.outcome is not Outcome.UNDECIDED:
+            return ()
+        return tuple(one for one in self.stopped.cycle.unheard if one.stake is Stake.FIT and not one.is_waived)
+
+    @property
     def is_bounded(self) -> bool:
         """No more were tried, so that there may be room for more."""
         return self.stopped is None
@@ -78,11 +86,13 @@ class Fit(Struct, frozen=True, kw_only=True):
             "apiVersion": "kschedx/v1",
             "kind": "Fit",
             "kubernetesVersion": self.setup.release.version,
+            "unknownPlugins": [one.to_dict() for one in self.setup.unknown_plugins],
             "pod": {"namespace": self.pod.metadata.namespace, "name": self.pod.metadata.name, "of": self.title},
             "fits": self.count,
             "wanted": self.wanted,
             "nodes": dict(self.nodes),
             "message": "" if self.stopped is None else self.stopped.message,
+            "undecided": [one.to_dict() for one in self.could_reject],
             "missing": [{"like": one.like, "nodes": one.nodes} for one in self.missing],
         }
 

@@ -24,6 +24,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult, QueueSortPlugin
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.outcome import Candidate
+from kschedx.framework.unheard import Stake
 from kschedx.simulate.controllers import is_controlled
 from kschedx.simulate.gangs import Gang, gang_of
 from kschedx.simulate.own_claims import evict
@@ -271,8 +272,7 @@ class Queue:
                 self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=str(error)))
                 return False, again
             if decision.outcome is Outcome.UNDECIDED:
-                text = "a plugin or an extender that was not asked could still reject it"
-                self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=text))
+                self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=self._who_could_reject(row)))
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)
@@ -285,6 +285,11 @@ class Queue:
                 self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision)))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, found)]
+
+    def _who_could_reject(self, row: int) -> str:
+        unheard = self._run.cycle(row).unheard
+        names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
+        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not asked"
 
     def _decision(self, row: int) -> Decision:
         if not self._may_be_undecidable:

@@ -289,6 +289,7 @@ class Simulation:
             "apiVersion": "kschedx/v1",
             "kind": "Simulation",
             "kubernetesVersion": self.setup.release.version,
+            "unknownPlugins": [one.to_dict() for one in self.setup.unknown_plugins],
             "source": source_document(self.before.source),
             "changes": [str(change) for change in self.changes],
             "effects": [effect.to_dict() for effect in self.effects],

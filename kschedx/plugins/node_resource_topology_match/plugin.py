@@ -54,7 +54,11 @@ class NodeResourceTopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="c
 
 class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     """Rejects nodes whose kubelet would: it wants everything from one NUMA node, and none has it. Scores how
-    well what a Guaranteed pod asks for fits the NUMA nodes."""
+    well what a Guaranteed pod asks for fits the NUMA nodes.
+
+    The fingerprint of a node's pods in its NodeResourceTopology is not read: by it the cache decides whether news of a
+    node fit what it has given away since it started, and a decision on the objects alone has given away nothing.
+    """
 
     name = "NodeResourceTopologyMatch"
 

@@ -1,0 +1,65 @@
+"""A configuration with plugins that kschedx does not have, and --without-unknown-plugins, wherever pods are decided."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.command import kschedx
+
+STORY = "fixtures/unknown-plugin"
+POD = f"{STORY}/pod.yaml"
+CLUSTER = ("--snapshot", f"{STORY}/cluster.yaml")
+CONFIG = ("--config", f"{STORY}/scheduler.yaml")
+TAKEN = "--without-unknown-plugins"
+TWO = ("-f", POD, "-f", "fixtures/tie/pod.yaml")
+OTHER = ("diff-profiles", "default", f"{STORY}/scheduler.yaml", *CLUSTER)
+
+COMMANDS = {
+    "why": (("why", POD, *CLUSTER, *CONFIG), 3, 0),
+    "several": (("why", *TWO, *CLUSTER, *CONFIG), 3, 0),
+    "simulate": (("simulate", "-f", POD, *CLUSTER, *CONFIG), 3, 0),
+    "fit": (("fit", POD, *CLUSTER, *CONFIG), 3, 0),
+    "diff": ((*OTHER, POD), 1, 0),
+}
+
+
+@pytest.mark.parametrize(("command", "open_code", "taken_code"), COMMANDS.values(), ids=COMMANDS)
+def test_they_are_named_and_leave_the_answer_open_unless_somebody_answers_for_them(
+    command: tuple[str, ...], open_code: int, taken_code: int
+) -> None:
+    ran, taken = kschedx(*command), kschedx(*command, TAKEN)
+    assert (ran.code, taken.code) == (open_code, taken_code)
+    for told in (ran.out + ran.err, taken.out + taken.err):
+        assert "LicenseSeats" in told
+        assert "CarbonAware" in told
+    assert "as you asked" in taken.out + taken.err
+
+
+def test_what_is_rejected_without_them_stays_rejected() -> None:
+    asking = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1000"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [asking]}}
+    ran = kschedx("why", "-f", "-", *CLUSTER, *CONFIG, stdin=json.dumps(pod))
+    assert ran.code == 1
+    assert "the answer stands whatever they would say" in " ".join(ran.out.split())
+
+
+def test_how_many_fit_is_undecided_with_whose_word_is_missing() -> None:
+    ran = kschedx("fit", POD, *CLUSTER, *CONFIG, "-o", "json")
+    found = json.loads(ran.out)
+    assert (ran.code, found["fits"]) == (3, 0)
+    assert [one["plugin"] for one in found["undecided"]] == ["LicenseSeats"]
+    assert [one["plugin"] for one in found["unknownPlugins"]] == ["LicenseSeats", "CarbonAware"]
+
+
+@pytest.mark.parametrize("taken", [(), (TAKEN,)])
+def test_documents_have_their_names(taken: tuple[str, ...]) -> None:
+    simulated = json.loads(kschedx("simulate", "-f", POD, *CLUSTER, *CONFIG, "-o", "json", *taken).out)
+    compared = json.loads(kschedx(*OTHER, POD, "-o", "json", *taken).out)
+    for found in (simulated["unknownPlugins"], compared["after"]["unknownPlugins"]):
+        assert [(one["plugin"], one.get("waived", False)) for one in found] == [
+            ("LicenseSeats", bool(taken)),
+            ("CarbonAware", bool(taken)),
+        ]
+    assert compared["before"]["unknownPlugins"] == []
