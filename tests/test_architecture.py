@@ -21,31 +21,16 @@ PACKAGE = ROOT / "kschedx"
 TOP = "kschedx"
 WORDS = ("render/words", "render/units.py", "render/wording.py", "render/terms.py")
 """The words for facts: a part of their own, below the screens, since documents hold some of them too."""
-CORE = {
-    "api",
-    "findings",
-    "snapshot",
-    "framework",
-    "plugins",
-    "explain",
-    "fixes",
-    "holding",
-    "words",
-    "answer",
-    "simulate",
-    "autoscaler",
-    "karpenter",
-}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "api": set(),
     "integrations": set(),
     "releases": set(),
-    "findings": {"api"},
+    "findings": set(),
     "cel": {"api"},
     "sources": {"api"},
     "apiserver": {"api"},
-    "snapshot": {"api", "findings"},
+    "snapshot": {"api"},
     "framework": {"api", "findings", "snapshot", "releases"},
     "plugins": {"api", "cel", "findings", "snapshot", "framework", "releases"},
     "legacy": {"api", "findings", "snapshot", "framework", "plugins", "releases"},
@@ -57,18 +42,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "holding": {"api", "snapshot", "framework"},
     "answer": {
         "api",
-        "findings",
-        "snapshot",
-        "framework",
-        "plugins",
-        "explain",
-        "fixes",
-        "holding",
         "autoscaler",
+        "explain",
+        "findings",
+        "fixes",
+        "framework",
+        "holding",
         "karpenter",
+        "snapshot",
         "words",
-        "releases",
-        "schedulers",
     },
     "simulate": {
         "api",
@@ -89,12 +71,57 @@ MAY_IMPORT: dict[str, set[str]] = {
     "loading": {"api", "export", "snapshot", "sources"},
     "doctor": {"api", "snapshot", "explain", "sources", "loading"},
     "schemas": {"autoscaler", "doctor", "framework", "karpenter", "legacy", "releases"},
-    "render": CORE | {"doctor", "releases"},
-    TOP: CORE | {"asking", "loading", "sources"},
-    "cli": CORE
-    | {"apiserver", "asking", "doctor", "export", "loading", "releases", "schedulers", "schemas", "sources"}
-    | {"render", TOP},
-    "pytest_plugin": CORE | {"loading", "sources", "render", TOP},
+    "render": {
+        "answer",
+        "api",
+        "autoscaler",
+        "doctor",
+        "explain",
+        "findings",
+        "fixes",
+        "framework",
+        "holding",
+        "karpenter",
+        "releases",
+        "simulate",
+        "snapshot",
+        "words",
+    },
+    TOP: {
+        "answer",
+        "api",
+        "asking",
+        "autoscaler",
+        "explain",
+        "loading",
+        "simulate",
+        "snapshot",
+        "sources",
+    },
+    "cli": {
+        "answer",
+        "api",
+        "apiserver",
+        "asking",
+        "autoscaler",
+        "doctor",
+        "explain",
+        "export",
+        "fixes",
+        "framework",
+        "karpenter",
+        "loading",
+        "releases",
+        "render",
+        "schedulers",
+        "schemas",
+        "simulate",
+        "snapshot",
+        "sources",
+        "words",
+        TOP,
+    },
+    "pytest_plugin": {"answer", "explain", "render", "simulate", "snapshot", "sources", TOP},
     "asking": {"framework", "sources"},
     "__main__": {"cli"},
 }
@@ -250,6 +277,13 @@ def test_imports_point_one_way() -> None:
     assert not (text := listed(wrong)), f"against the direction of imports:\n{text}"
 
 
+def test_what_a_part_may_import_it_does() -> None:
+    done: dict[str, set[str]] = {part: set() for part in MAY_IMPORT}
+    for path, imports in IMPORTS.items():
+        done[part_of_file(path)] |= {found.target for found in imports if found.distribution == TOP}
+    assert not {part: stale for part, allowed in MAY_IMPORT.items() if (stale := allowed - done[part])}
+
+
 WHICH_SCHEDULER = {
     "has_framework": ("releases/", "schedulers.py"),
     "FrameworkScheduler": ("framework/scheduler.py", "schedulers.py"),
@@ -262,6 +296,7 @@ WHICH_SCHEDULER = {
 def test_nobody_asks_which_scheduler_it_is(name: str) -> None:
     known = {path.relative_to(PACKAGE).as_posix() for path in FILES if name in path.read_text(encoding="utf-8")}
     assert not [path for path in known if not path.startswith(WHICH_SCHEDULER[name])]
+    assert known
 
 
 @pytest.mark.parametrize("package", sorted(ONLY_IN))
@@ -273,6 +308,11 @@ def test_only_its_layer_imports(package: str) -> None:
         if found.distribution == package and part_of_file(path) not in ONLY_IN[package]
     )
     assert not (text := listed(wrong)), f"{package} belongs in {sorted(ONLY_IN[package])} alone:\n{text}"
+
+
+def test_every_layer_of_a_package_imports_it() -> None:
+    importing = {(found.distribution, part_of_file(path)) for path, imports in IMPORTS.items() for found in imports}
+    assert not {(package, part) for package, parts in ONLY_IN.items() for part in parts} - importing
 
 
 def test_slow_packages_are_imported_inside_functions() -> None:
@@ -495,6 +535,11 @@ RARELY_NEEDED = (
     "kschedx.simulate.simulation",
     "kschedx.sources.extenders",
 )
+
+
+def test_what_is_rarely_needed_is_there() -> None:
+    modules = {module_of(path) for path in FILES}
+    assert not [name for name in RARELY_NEEDED if name.startswith(TOP) and name not in modules]
 
 
 def test_a_plain_answer_imports_only_what_its_cluster_needs() -> None:
