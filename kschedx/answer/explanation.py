@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kschedx.answer.note import Note
-from kschedx.answer.replicas import Replicas
+from kschedx.answer.replicas import Covered, Replicas
 from kschedx.explain import notes
 from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
@@ -41,6 +42,8 @@ class Explanation(Struct, frozen=True, dict=True):
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
     replicas: Replicas | None = None
     """What becomes of the others of its workload, where several were asked about."""
+    covering: Callable[[Explanation, Fix], Covered | None] | None = None
+    """Tries a fix of this one for the other replicas that wait; None where it is about one pod."""
     karpenter: Karpenter | None = None
     """The cluster's Karpenter, where there are NodePools and it has something to decide."""
 
@@ -96,6 +99,10 @@ class Explanation(Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = owner_of_template(self.cycle.snapshot, pod)
         return tuple(Fix.of(one, owner, pod) for one in find_fixes(self.scheduler, self.cycle))
+
+    def covered(self, fix: Fix) -> Covered | None:
+        """For how many of the replicas that wait a fix does; None where nobody tried."""
+        return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
     def scaling(self) -> PodScaling | None:
@@ -191,6 +198,8 @@ class Explanation(Struct, frozen=True, dict=True):
             }
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
+        if self.covering is not None:
+            made["fixes"] = list(map(self._with_covered, self.fixes))
         if self.replicas is not None:
             made["replicas"] = self.replicas.to_dict()
         if self.karpenter is not None and self.provisioning is not None:
@@ -202,6 +211,10 @@ class Explanation(Struct, frozen=True, dict=True):
 
             made["holding"] = holding_document(self.holding)
         return made
+
+    def _with_covered(self, fix: Fix) -> dict[str, object]:
+        covered = self.covered(fix)
+        return fix.to_dict() | ({} if covered is None else {"replicas": covered.to_dict()})
 
     def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
         from kschedx.karpenter.pod_document import provisioning_document

@@ -7,6 +7,19 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
+class Covered(Struct, frozen=True, kw_only=True):
+    """For how many of the replicas that wait a fix of one of them does."""
+
+    title: str
+    """The fix for all of them, where it takes more nodes than one."""
+    pods: int
+    """How many have a node then, one after the other."""
+    of: int
+
+    def to_dict(self) -> dict[str, object]:
+        return {"title": self.title, "pods": self.pods, "of": self.of}
+
+
 class Replicas(Struct, frozen=True, kw_only=True):
     """Beside the explanation of one of them: the first that stays without a node, else the first that evicts others,
     else the first."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kschedx.api.selectors import NodeSelectorRequirement
+from kschedx.api.types import PodSpec
+from kschedx.errors import UndecidableError
 from kschedx.findings import (
     ClaimInUse,
     ClaimNotFound,
@@ -15,8 +17,15 @@ from kschedx.findings import (
     Finding,
     PodGroupIncomplete,
 )
+from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.required_labels import contradiction
-from kschedx.fixes.situation import Situation
+from kschedx.fixes.situation import Situation, tried
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.scheduler import Scheduler
+
+NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
+MOST_RULES = 2000
+"""Conditions of a pod, above which nothing is tried: no person wrote them, and each trial looks at all."""
 
 CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
@@ -104,6 +113,47 @@ def gate_of_controller(gates: tuple[str, ...]) -> GateOfController | None:
             if gate.startswith(prefix):
                 return GateOfController(gate=gate, controller=controller)
     return None
+
+
+def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
+    """Where `find_fixes` found none that is verified; None where there is nothing to fix, or nothing can be said."""
+    if cycle.outcome in NOTHING_TO_FIX:
+        return None
+    rules = conditions_of(cycle.pod.spec)
+    if rules > MOST_RULES:
+        return NotSearched(conditions=rules, most=MOST_RULES)
+    gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
+    if gate is not None:
+        return gate
+    held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
+    try:
+        found = hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
+    except UndecidableError:
+        return None
+    if cycle.post_filter is not None and cycle.snapshot.devices.claims:
+        from kschedx.plugins.dynamic_resources.decision import REASON_DELETED
+
+        if any(REASON_DELETED in one for one in cycle.post_filter.status.reasons):
+            return ClaimJustDeleted()
+    is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
+    return HeldByPlugin(plugin=held[0].plugin, findings=held[0].findings) if is_untold else found
+
+
+def conditions_of(spec: PodSpec) -> int:
+    """How many conditions a pod has on where it goes."""
+    affinity = spec.affinity
+    count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
+    if affinity is None:
+        return count
+    nodes = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    terms = nodes.node_selector_terms if nodes else ()
+    count += len(terms) + sum(len(term.match_expressions) for term in terms)
+    for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        for one in pods.required_during_scheduling_ignored_during_execution if pods else ():
+            count += 1
+            if one.label_selector:
+                count += len(one.label_selector.match_labels) + len(one.label_selector.match_expressions)
+    return count
 
 
 def hopeless(situation: Situation) -> Hopeless:

@@ -7,23 +7,16 @@ from itertools import islice, product
 
 from msgspec.structs import replace
 
-from kschedx.api.types import Pod, PodSpec
+from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.explain.blockers import account_of
-from kschedx.findings import Finding, InsufficientResource
+from kschedx.findings import Finding, InsufficientResource, RequirementMatch
+from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.hardware_remedies import rows_with_hardware
-from kschedx.fixes.hopeless import (
-    ClaimJustDeleted,
-    HeldByPlugin,
-    Hopeless,
-    NotSearched,
-    Untold,
-    gate_of_controller,
-    hopeless,
-)
+from kschedx.fixes.hopeless import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
 from kschedx.fixes.making import Ground, all_made, made
 from kschedx.fixes.model import Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
@@ -55,61 +48,15 @@ MOST_DEPTH = 5
 """Steps after which only a new node is looked for."""
 MOST_WRONG = 50
 """What is wrong with a node that is still worth mending."""
-MOST_RULES = 2000
-"""Conditions of a pod, above which nothing is tried: no person wrote them, and each trial looks at all."""
 MOST_COMBINED = 24
 """Ways to mend one node that are tried."""
 
 
-NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
-
-
 def find_fixes(scheduler: Scheduler, cycle: Cycle) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried."""
-    if cycle.outcome in NOTHING_TO_FIX or _rules(cycle.pod.spec) > MOST_RULES:
+    if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
         return ()
     return tuple(_Search(scheduler, cycle).found())
-
-
-def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
-    """Where `find_fixes` found none that is verified; None where there is nothing to fix, or nothing can be said."""
-    if cycle.outcome in NOTHING_TO_FIX:
-        return None
-    rules = _rules(cycle.pod.spec)
-    if rules > MOST_RULES:
-        return NotSearched(conditions=rules, most=MOST_RULES)
-    gate = gate_of_controller(tuple(gate.name for gate in cycle.pod.spec.scheduling_gates))
-    if gate is not None:
-        return gate
-    held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
-    try:
-        found = hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
-    except UndecidableError:
-        return None
-    if cycle.post_filter is not None and cycle.snapshot.devices.claims:
-        from kschedx.plugins.dynamic_resources.decision import REASON_DELETED
-
-        if any(REASON_DELETED in one for one in cycle.post_filter.status.reasons):
-            return ClaimJustDeleted()
-    is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
-    return HeldByPlugin(plugin=held[0].plugin, findings=held[0].findings) if is_untold else found
-
-
-def _rules(spec: PodSpec) -> int:
-    """How many conditions a pod has on where it goes."""
-    affinity = spec.affinity
-    count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
-    if affinity is None:
-        return count
-    nodes = affinity.node_affinity and affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    terms = nodes.node_selector_terms if nodes else ()
-    count += len(terms) + sum(len(term.match_expressions) for term in terms)
-    for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        for one in pods.required_during_scheduling_ignored_during_execution if pods else ():
-            count += 1
-            if one.label_selector:
-                count += len(one.label_selector.match_labels) + len(one.label_selector.match_expressions)
-    return count
 
 
 class _Search:
@@ -228,9 +175,8 @@ class _Search:
         first = situations[0]
         ready = [one for one in situations[1:] if one.status.is_success]
         ready.sort(key=lambda one: (one.proposal.cost, len(one.proposal.steps)))
-        if edit.names_nodes(first.pod) and not _is_of_a_daemon_set(first.pod):
-            nameless = (made(s.DropNodeNames(), one.proposal, one.ground) for one in (first, *ready[:1]))
-            ready = [*self._all(list(nameless)), *ready]
+        nameless = [made(step, one.proposal, one.ground) for one in (first, *ready[:1]) for step in _nameless(one.pod)]
+        ready = [*self._all(nameless), *ready]
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
             proposals = (made(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
@@ -276,6 +222,15 @@ class _Search:
                 break
             found = smaller
         return found
+
+
+def _nameless(pod: Pod) -> Iterator[s.Step]:
+    """The pod without the names of nodes that it asks for, which no new node has."""
+    if edit.names_nodes(pod) and not _is_of_a_daemon_set(pod):
+        yield s.DropNodeNames()
+    if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
+        wanted = RequirementMatch(key=HOSTNAME, operator="=", values=(name,), actual=None, matched=False)
+        yield s.DropRequirements(source="nodeSelector", term=0, requirements=(wanted,))
 
 
 def _is_of_a_daemon_set(pod: Pod) -> bool:

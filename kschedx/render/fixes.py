@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
+from kschedx.answer.replicas import Covered
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings.node import NodeUnschedulable
 from kschedx.render.layout import DIM, LABEL, paragraph, text
@@ -31,9 +32,11 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     for_whom = " for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
     fixes = explanation.fixes
     for number, fix in enumerate(fixes, start=1):
+        covered = explanation.covered(fix)
+        title, for_these = (fix.title, for_whom) if covered is None else (covered.title, _for(covered))
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        seen = _seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom)
-        made = paragraph(f"{fix.title} ({seen})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
+        seen = _seen(fix, [name for name in fix.feasible_nodes if name in known], for_these)
+        made = paragraph(f"{title} ({seen})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
         made += _commands(fix, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
@@ -44,6 +47,10 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     if any(fix.apply and not fix.commands for fix in fixes):
         lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
     return lines
+
+
+def _for(covered: Covered | Mended) -> str:
+    return f" for all {covered.of:,}" if covered.pods == covered.of else f" for {covered.pods:,} of {covered.of:,}"
 
 
 def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
@@ -76,7 +83,7 @@ def mended_text(mended: Mended) -> str:
     """`add 3 nodes like node-1 (verified for all 12)`."""
     told = mended.fix.certainty.value
     if mended.pods and mended.of > 1:
-        told += f" for all {mended.of:,}" if mended.is_enough else f" for {mended.pods:,} of {mended.of:,}"
+        told += _for(mended)
     return f"{mended.title} ({told})"
 
 

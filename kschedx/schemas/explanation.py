@@ -55,7 +55,8 @@ _FIX: Mapping[str, Json] = {
     "changes": {"type": "array", "items": _CHANGE},
     "feasibleNodes": STRINGS,
 }
-_APPLY: Mapping[str, Json] = {"apply": {"type": "array", "items": _CHANGE}}
+_COVERED: Json = json_object({"title": {"type": "string"}, "pods": {"type": "integer"}, "of": {"type": "integer"}})
+_OF_FIX: Mapping[str, Json] = {"apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
 
 SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -150,7 +151,7 @@ SCHEMA: Json = {
             ),
             "fixes": {
                 "type": "array",
-                "items": json_object(_FIX, optional=_APPLY),
+                "items": json_object(_FIX, optional=_OF_FIX),
             },
             "notes": {
                 "type": "array",

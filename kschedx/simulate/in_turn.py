@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from kschedx.answer.explanation import Explanation
+from kschedx.answer.fix import Fix
+from kschedx.answer.replicas import Covered
 from kschedx.explain.many import Taken
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
@@ -70,6 +72,11 @@ class InTurn:
     def mended(self, pods: Sequence[str]) -> Mended | None:
         """What would give pods a node that wait, tried for all of them; None where nothing is known that would."""
         return self._mending.mended(pods)
+
+    def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> Covered | None:
+        """For how many of these pods that wait a fix of the first one does."""
+        found = self._mending.covered(explanation, fix, pods)
+        return None if found is None else Covered(title=found.title, pods=found.pods, of=found.of)
 
     @cached_property
     def _mending(self) -> Mending:

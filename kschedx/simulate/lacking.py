@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.answer.explanation import Explanation
-from kschedx.answer.replicas import Replicas
+from kschedx.answer.fix import Fix
+from kschedx.answer.replicas import Covered, Replicas
 from kschedx.answer.run import explain
 from kschedx.answer.subject import Subject
 from kschedx.api.pod_claims import own_claims
@@ -277,7 +279,12 @@ class Together:
             snapshot = self._simulation.cluster_before(first)
         pod = snapshot.pods[snapshot.pods.rows[key]]
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None)
-        return replace(explain(subject, self._setup, autoscaling, provisioning), replicas=self.replicas(group))
+        made = explain(subject, self._setup, autoscaling, provisioning)
+        covering = partial(self._covered, tuple(pending)) if len(pending) > 1 else None
+        return replace(made, replicas=self.replicas(group), covering=covering)
+
+    def _covered(self, pods: tuple[str, ...], explanation: Explanation, fix: Fix) -> Covered | None:
+        return self._in_turn.covered(explanation, fix, pods)
 
     def _evicting(self, group: Group) -> list[int]:
         """Numbers of the group's decisions that evict somebody."""

@@ -126,6 +126,13 @@ class Mending:
         """A node that is drained is not to be uncordoned."""
         return any(isinstance(step, Uncordon) and step.node in self._drained for step in fix.steps)
 
+    def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> Mended | None:
+        """A fix of the first of these pods, in the cluster in which the simulation ended, tried for all of them; None
+        where they are too many kinds for every fix to be tried."""
+        if MOST_FIXES * self._kinds(pods) > MOST_LOOKS or fix.certainty is not Certainty.VERIFIED:
+            return None
+        return self._tried(explanation, fix, pods)
+
     def _kinds(self, pods: Sequence[str]) -> int:
         table = self._then.pods
         return len({_kind(table, table.rows[key]) for key in pods})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 
 DEPLOYMENT: Manifest = {
@@ -348,3 +348,16 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
         "namespace": "default",
         "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
     }
+
+
+def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
+    wanted = {**DEPLOYMENT, "spec": {**at(DEPLOYMENT, "spec"), "replicas": 3}}
+    small = node("n", allocatable={"cpu": "6", "memory": "8Gi", "pods": "9"})
+    gpu = node("g", allocatable={"cpu": "8", "memory": "8Gi", "pods": "9"}, taints=["dedicated=gpu:NoSchedule"])
+    path, manifest = cluster(tmp_path, small, gpu), tmp_path / "web.json"
+    manifest.write_text(json.dumps(wanted))
+    screen = kschedx("why", str(manifest), "-s", path).out
+    assert "tolerate dedicated=gpu:NoSchedule (verified for all 2)" in screen
+    assert "request at most 2 cpu (verified for 1 of 2: fits n)" in screen
+    document = json.loads(kschedx("why", str(manifest), "-s", path, "-o", "json").out)
+    assert document["fixes"][0]["replicas"] == {"title": "tolerate dedicated=gpu:NoSchedule", "pods": 2, "of": 2}

@@ -172,3 +172,11 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == [
         "/spec/containers/0/resources"
     ], "nobody jumps the queue"
+
+
+def test_a_node_that_the_pod_names_and_that_is_not_enough() -> None:
+    named = {"kubernetes.io/hostname": "n", "kubernetes.io/arch": "arm64"}
+    there = node("n", labels={"kubernetes.io/hostname": "n", "kubernetes.io/arch": "amd64"})
+    assert told(there, pod("me", nodeSelector=named)) == [
+        "drop kubernetes.io/hostname=n, add a node with label kubernetes.io/arch=arm64"
+    ]

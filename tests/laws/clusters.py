@@ -15,7 +15,14 @@ ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _apps = st.sampled_from(["web", "db"])
 _zones = st.sampled_from(["a", "b", "c"])
 _taints = st.sampled_from(
-    ["dedicated=gpu:NoSchedule", "dedicated=db:NoExecute", "spot:PreferNoSchedule", "old:NoSchedule"]
+    [
+        "dedicated=gpu:NoSchedule",
+        "dedicated=db:NoExecute",
+        "spot:PreferNoSchedule",
+        "old:NoSchedule",
+        "node.kubernetes.io/not-ready:NoSchedule",
+        "node-role.kubernetes.io/control-plane:NoSchedule",
+    ]
 )
 _cpus = st.sampled_from(["0", "250m", "500m", "1", "1500m", "2"])
 _memory = st.sampled_from(["0", "100Mi", "1Gi", "2Gi"])

@@ -93,6 +93,15 @@ def test_a_verified_fix_works_when_it_is_applied(cluster: Cluster) -> None:
 
 
 @given(clusters())
+def test_what_costs_others_comes_last(cluster: Cluster) -> None:
+    """Nobody is told to end another pod's life before what would do without."""
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(cluster.objects), TARGET)
+    verified = [fix for fix in explanation.fixes if fix.certainty == "verified"]
+    costs = [max(step.cost for step in fix.steps) for fix in verified]
+    assert costs == sorted(costs), [fix.title for fix in verified]
+
+
+@given(clusters())
 def test_a_fix_names_only_nodes_that_it_was_tried_on(cluster: Cluster) -> None:
     for fix in explained(cluster.objects)["fixes"]:
         if fix["certainty"] == "verified":
