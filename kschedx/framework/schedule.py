@@ -43,7 +43,7 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
     )
     if not len(framework.nodes):
         return replace(cycle, message=NO_NODES)
-    cycle = _schedule(framework, pod, cycle)
+    cycle = _schedule(framework, cycle)
     # kube-scheduler never looks at a gated pod; what would follow is told all the same, an internal error first of all
     gated = any(not status.is_success for status in cycle.pre_enqueue)
     if gated and cycle.outcome is not Outcome.ERROR:
@@ -59,15 +59,15 @@ def _unheard(framework: Framework, pod: Pod) -> Iterator[Unheard]:
         yield from unasked_extenders(framework.config, pod)
 
 
-def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
-    state = CycleState()
+def _schedule(framework: Framework, cycle: Cycle) -> Cycle:
+    state, pod = CycleState(), cycle.pod
 
     steps, status, names, naming = framework.run_pre_filter(state, pod)
     cycle = replace(cycle, pre_filter=steps, pre_filter_status=status, filter_skipped=tuple(sorted(state.skip_filter)))
     if not status.is_success:
         if not status.is_rejection:
             return replace(cycle, outcome=Outcome.ERROR, message=status.message)
-        return _post_filter(framework, state, pod, cycle, framework.nodes, status, f" {status.message}.")
+        return _post_filter(framework, state, cycle, framework.nodes, status, f" {status.message}.")
 
     nodes = framework.nodes if names is None else framework.nodes.only(names)
     outcome = framework.passes_filters(state, pod, nodes)
@@ -85,9 +85,9 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
         cycle = replace(cycle, nominated=nominated)
         if nominated not in nodes.rows[outcome.passed]:
             nodes = framework.nodes.at(cluster_rows([nominated]))
-            cycle = _score(framework, state, pod, cycle, nodes)
+            cycle = _score(framework, state, cycle, nodes)
         else:
-            cycle = _score(framework, state, pod, cycle, nodes.take(rows_where(outcome.passed)))
+            cycle = _score(framework, state, cycle, nodes.take(rows_where(outcome.passed)))
         return cycle if extended is None else extended.judged(cycle)
 
     broken = _broken_node_set(framework, names)
@@ -106,16 +106,15 @@ def _schedule(framework: Framework, pod: Pod, cycle: Cycle) -> Cycle:
         if extended.left is not None and extended.left:
             return extended.judged(extended.score(state, cycle))
     if len(feasible) and (extended is None or extended.left is None):
-        cycle = _score(framework, state, pod, cycle, feasible)
+        cycle = _score(framework, state, cycle, feasible)
         return cycle if extended is None else extended.judged(cycle)
 
-    return nothing_fits(framework, state, pod, cycle, nodes, outcome, naming, extended)
+    return nothing_fits(framework, state, cycle, nodes, outcome, naming, extended)
 
 
 def nothing_fits(
     framework: Framework,
     state: CycleState,
-    pod: Pod,
     cycle: Cycle,
     nodes: NodeTable,
     outcome: FilterOutcome,
@@ -126,9 +125,9 @@ def nothing_fits(
 
     `naming` are the plugins that named the nodes to look at, `extended` is the extenders' part so far.
     """
-    nodes, outcome = _diagnosed(framework, state, pod, nodes, outcome)
+    nodes, outcome = _diagnosed(framework, state, cycle.pod, nodes, outcome)
     reasons = outcome.count_reasons()
-    named = sorted({*naming, *_rejector_of_nominated(pod, nodes, outcome)})
+    named = sorted({*naming, *_rejector_of_nominated(cycle.pod, nodes, outcome)})
     left_out = framework.release.messages.node_left_out.format(plugins=" ".join(named))
     explicit = len(nodes)
     if extended is not None:
@@ -137,7 +136,7 @@ def nothing_fits(
     if naming and absent > 0 and left_out:
         reasons[left_out] += absent
     told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    cycle = _post_filter(framework, state, pod, cycle, nodes, outcome, f" {told}." if told else "")
+    cycle = _post_filter(framework, state, cycle, nodes, outcome, f" {told}." if told else "")
     return cycle if extended is None else extended.judged(cycle)
 
 
@@ -182,8 +181,8 @@ def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -
     return tuple(outcome.status(here).plugin for here in each_row(rows_where(nodes.rows == row)))
 
 
-def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
-    scores = framework.run_scores(state, pod, feasible)
+def _score(framework: Framework, state: CycleState, cycle: Cycle, feasible: NodeTable) -> Cycle:
+    scores = framework.run_scores(state, cycle.pod, feasible)
     if isinstance(scores, Status):
         # a nominated node that fits, or the only one that does, is never scored, so nothing can fail
         alone = feasible.cluster_row(TableRow(0)) if len(feasible) == 1 else cycle.nominated
@@ -194,20 +193,19 @@ def _score(framework: Framework, state: CycleState, pod: Pod, cycle: Cycle, feas
     cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
     if len(cycle.choice) != 1:
         return cycle
-    return replace(cycle, dry_steps=run_dry_steps(framework, state, pod, cycle.choice[0]))
+    return replace(cycle, dry_steps=run_dry_steps(framework, state, cycle.pod, cycle.choice[0]))
 
 
 def _post_filter(
     framework: Framework,
     state: CycleState,
-    pod: Pod,
     cycle: Cycle,
     nodes: NodeTable,
     outcome: FilterOutcome | Status,
     told: str,
 ) -> Cycle:
     """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
-    result = framework.run_post_filter(state, pod, nodes, outcome)
+    result = framework.run_post_filter(state, cycle.pod, nodes, outcome)
     behaviour = framework.release.behaviour
     message = f"0/{len(framework.nodes)} nodes are available:{told}"
     if (

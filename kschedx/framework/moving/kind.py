@@ -203,7 +203,7 @@ class Kind:
             # what a node would have to give up is its own affair; most kinds never need to know
             self._state[KEPT] = KeptDryRuns(len(everything))
         outcome, naming = filtering.outcome(), filtering.naming
-        return Decision.of(nothing_fits(framework, self._state, pod, cycle, filtering.nodes, outcome, naming))
+        return Decision.of(nothing_fits(framework, self._state, cycle, filtering.nodes, outcome, naming))
 
 
 def _may_read_nominations(plugin: Plugin) -> bool:
