@@ -11,6 +11,8 @@ from kschedx.answer.explanation import Explanation
 from kschedx.answer.replicas import Covered
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings.node import NodeUnschedulable
+from kschedx.framework.cycle import Outcome
+from kschedx.render.holding import of_a_group
 from kschedx.render.layout import DIM, LABEL, paragraph, text
 from kschedx.render.safe import visible
 from kschedx.render.units import count, listed
@@ -62,6 +64,9 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
 
 def reason(story: Story) -> str:
     """What keeps the pod from the nearest nodes; that one is cordoned says least, as it is where it is drained."""
+    group = story.explanation.holding.group
+    if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
+        return of_a_group(group)
     diagnosis = Diagnosis(story.explanation.cycle)
     groups = [group.exemplar.findings for group in diagnosis.groups]
     groups.sort(key=lambda findings: any(isinstance(one, NodeUnschedulable) for one in findings))

@@ -123,7 +123,8 @@ class Bench:
         successors: list[Pod] = []
         if isinstance(strategy, ByOrdinal):
             self.snapshot, new = workloads.new_pods(self.snapshot, self._setup, manifest, wanted)
-            successors = [renamed(one, f"{one.metadata.name}{NEXT}") for one in new if one.key in old]
+            replaced = {key for key in old if workloads.ordinal(key) >= strategy.partition}
+            successors = [renamed(one, f"{one.metadata.name}{NEXT}") for one in new if one.key in replaced]
         self._begin(workload, strategy, old, successors)
 
     def _begin(self, workload: Workload, strategy: Strategy, old: Iterable[str], new: Sequence[Pod]) -> None:

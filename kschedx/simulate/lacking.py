@@ -27,10 +27,10 @@ from kschedx.simulate import workloads
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.in_turn import InTurn
 from kschedx.simulate.mending import Mended
-from kschedx.simulate.rollout import roll
+from kschedx.simulate.rollout import by_ordinal, roll
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import Options, Simulator
-from kschedx.simulate.strategies import Rolling
+from kschedx.simulate.strategies import NEXT, ByOrdinal, Rolling, strategy_of
 from kschedx.simulate.workloads import Owners, Workload
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -52,7 +52,10 @@ class Group(Struct, frozen=True, kw_only=True):
     running: int = 0
     old: tuple[str, ...] = ()
     """Pods of the template before, which a rollout replaces."""
-    rolling: Rolling | None = None
+    strategy: Rolling | ByOrdinal | None = None
+    """How it replaces them."""
+    new: tuple[str, ...] = ()
+    """The pods that take the place of a StatefulSet's, under the names that they have until then."""
     refused: tuple[str, ...] = ()
     """Pods beside `pods` that the API server does not take."""
     refusal: str = ""
@@ -112,6 +115,9 @@ class Gathering:
             wanted = len(members)
         running = [row for row in members if pods.node[row] >= 0]
         waiting = [pods.key(row) for row in members if pods.node[row] < 0]
+        strategy = strategy_of(manifest, wanted, known) if is_new and running else None
+        if isinstance(strategy, ByOrdinal):
+            return self._by_ordinal(subject, manifest, strategy, members, wanted)
         old: list[str] = []
         if is_new and workload.kind == "Deployment":
             old, running = [pods.key(row) for row in running], []
@@ -142,9 +148,37 @@ class Gathering:
             wanted=wanted,
             running=len(running),
             old=tuple(old),
-            rolling=Rolling.of(manifest, wanted) if old else None,
+            strategy=Rolling.of(manifest, wanted) if old else None,
             refused=tuple(pod.key for pod in refused),
             refusal=refusal,
+        )
+
+    def _by_ordinal(
+        self, subject: Subject, manifest: Manifest, strategy: ByOrdinal, members: Sequence[int], wanted: int
+    ) -> Group:
+        """A StatefulSet's pods, which give way to others of the same names; who waits has been deleted by hand."""
+        pods = self.snapshot.pods
+        workload = workloads.workload_of(manifest)
+        last = workloads.first_ordinal(manifest) + wanted
+        ordinals = {row: workloads.ordinal(pods.names[row]) for row in members}
+        kept = [pods.names[row] for row in members if pods.node[row] >= 0 and ordinals[row] < strategy.partition]
+        stays = [row for row in members if pods.node[row] >= 0 and ordinals[row] < last]
+        old = tuple(pods.key(row) for row in stays if ordinals[row] >= strategy.partition)
+        self._without([row for row in members if row not in stays])
+        count = max(wanted - len(kept), 0)
+        self.snapshot, made = workloads.new_pods(self.snapshot, self._setup, manifest, count, kept)
+        new = [workloads.renamed(one, f"{one.metadata.name}{NEXT}") if one.key in old else one for one in made]
+        self.snapshot = with_pods(self.snapshot, new)
+        self._new += [one.key for one in new]
+        return Group(
+            subject=subject,
+            pods=tuple(one.key for one in made),
+            workload=workload,
+            wanted=wanted,
+            running=len(kept),
+            old=old,
+            strategy=strategy,
+            new=tuple(one.key for one in new),
         )
 
     def _allowed(
@@ -185,14 +219,20 @@ class Gathering:
 
     def place(self) -> Together:
         """Let all of them be scheduled: in the order of the queue, and rollouts after that."""
-        simulator = Simulator(self.snapshot, self._setup, Options(), self._new)
+        unmade = [key for group in self.groups for key in group.new]
+        simulator = Simulator(self.snapshot, self._setup, Options(), self._new, unmade=unmade)
         rows = simulator.run.cluster.pods.rows
         simulator.place(key for group in self.groups if not group.old for key in group.pods)
         refusals: dict[Workload, str] = {}
         for group in self.groups:
-            if group.rolling is not None and group.workload is not None:
-                old, new = ([rows[key] for key in keys] for keys in (group.old, group.pods))
-                refusals[group.workload] = roll(simulator, group.workload, group.rolling, old, new, self._quotas)
+            if group.strategy is None or group.workload is None:
+                continue
+            old, new = ([rows[key] for key in keys] for keys in (group.old, group.new or group.pods))
+            if isinstance(group.strategy, Rolling):
+                refusal = roll(simulator, group.workload, group.strategy, old, new, self._quotas)
+            else:
+                refusal = by_ordinal(simulator, group.strategy, old, new, self._quotas)
+            refusals[group.workload] = refusal
         simulation = Simulation(stages=(simulator,), setup=self._setup, before=self.snapshot)
         return Together(simulation, self._setup, refusals)
 

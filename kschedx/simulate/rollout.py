@@ -56,7 +56,7 @@ def roll_out(simulator: Simulator, rollout: Rollout) -> RolledOut:
             roll(simulator, rollout.workload, rollout.strategy, old, new)
         case ByOrdinal():
             old = [row for row in old if ordinal(pods.names[row]) >= rollout.strategy.partition]
-            _by_ordinal(simulator, rollout.strategy, old, new)
+            by_ordinal(simulator, rollout.strategy, old, new)
         case ByNode():
             _by_node(simulator, rollout.strategy, old, new)
         case Keeps():
@@ -116,27 +116,43 @@ def _allowed(pods: Sequence[Pod], quotas: Ledger) -> tuple[int, str]:
     return len(pods), ""
 
 
-def _by_ordinal(simulator: Simulator, strategy: ByOrdinal, old: Sequence[int], new: Sequence[int]) -> None:
-    """Each new pod has the name of the one whose place it takes."""
+def by_ordinal(
+    simulator: Simulator,
+    strategy: ByOrdinal,
+    old: Sequence[int],
+    new: Sequence[int],
+    quotas: Ledger | None = None,
+) -> str:
+    """Each new pod has the name of the one whose place it takes; those with a name of their own come first. As for
+    `roll`, why the API server refuses one, else empty."""
     cluster, queue = simulator.run.cluster, simulator.queue
     if strategy.is_ordered and any(cluster.pods.node[row] < 0 for row in old):
-        return
+        return ""
+    names = {cluster.pods.names[row] for row in old}
     successor = {cluster.pods.names[row].removesuffix(NEXT): row for row in new}
+    made = [row for name, row in successor.items() if name not in names]
+    simulator.make(made)
+    queue.run(queue.order(made))
     left = sorted(old, key=lambda row: -ordinal(cluster.pods.names[row]))
-    made: list[int] = []
     while left:
         waiting = [row for row in made if cluster.pods.node[row] < 0]
         turn = left[: max(strategy.unavailable - len(waiting), 0)]
         if not turn:
-            return
+            return ""
         for row in turn:
             name = cluster.pods.names[row]
+            if quotas is not None:
+                quotas.give(cluster.pods[row])
             simulator.take(row)
             queue.rename(successor[name], name)
+            refusal = None if quotas is None else quotas.take(cluster.pods[successor[name]])
+            if refusal is not None:
+                return not_created(cluster.pods[successor[name]], refusal)
             simulator.make([successor[name]])
             made.append(successor[name])
         left = left[len(turn) :]
         queue.run(queue.order(row for row in made if cluster.pods.node[row] < 0))
+    return ""
 
 
 def _by_node(simulator: Simulator, strategy: ByNode, old: Sequence[int], new: Sequence[int]) -> None:

@@ -250,7 +250,7 @@ class Simulation:
     def explain_now(self, pod: str) -> Explanation | None:
         """What `why` says of a pod that waits, in the cluster as it stands in the end; None where it says nothing."""
         explanation = self.explain_then(pod)
-        return explanation if explanation.outcome is Outcome.UNSCHEDULABLE else None
+        return explanation if explanation.overall is Outcome.UNSCHEDULABLE else None
 
     def explain_then(self, pod: str) -> Explanation:
         """What `why` says of a pod that waits, in the cluster as it stands in the end. Raises `UndecidableError`."""

@@ -190,12 +190,17 @@ def name_of(manifest: Manifest) -> str:
     return str(_map(manifest, "metadata").get("name") or "")
 
 
+def first_ordinal(manifest: Manifest) -> int:
+    """Of a StatefulSet."""
+    start = _map(manifest, "spec", "ordinals").get("start")
+    return start if isinstance(start, int) else 0
+
+
 def _with_ordinals(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: frozenset[str]
 ) -> tuple[Snapshot, list[Pod]]:
     """The lowest ordinals that are free, with the claims of their templates."""
-    start = _map(manifest, "spec", "ordinals").get("start")
-    ordinal = start if isinstance(start, int) else 0
+    ordinal = first_ordinal(manifest)
     name = str(_map(manifest, "metadata").get("name") or "")
     made: list[Pod] = []
     while len(made) < count:

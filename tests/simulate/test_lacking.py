@@ -12,6 +12,7 @@ from kschedx.schemas import check_document
 from tests.builders import Manifest, at, pod
 from tests.command import Ran, kschedx
 from tests.simulate.clusters import HASH, HIGH, deployment, nodes
+from tests.simulate.test_rollouts import stateful
 
 
 def asked(folder: Path, cluster: list[Manifest], *arguments: str, manifest: object = None) -> Ran:
@@ -115,6 +116,27 @@ def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tm
     cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", "node-3"])]
     ran = asked(tmp_path, cluster, "app.json", manifest=web(3, "4", **strategy))
     assert headline(ran).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "partition", "told"),
+    [
+        ("3", 0, "✓ shop/sts/db: all 3 replicas can be placed, in place of 3 pods of the template before"),
+        ("3", 1, "✓ shop/sts/db: both replicas that it lacks can be placed, in place of 2 pods of the template before"),
+        ("5", 0, "✗ shop/sts/db: none of 3 replicas can be placed, and the rollout stops: it replaces 3 pods"),
+    ],
+)
+def test_a_stateful_set_is_rolled_out_from_its_last_pod(cpu: str, partition: int, told: str, tmp_path: Path) -> None:
+    """db-1 and db-0 have to wait until db-2 has a node."""
+    before = stateful(["node-1", "node-2", "node-3"])
+    [after, *_] = stateful(["node-1", "node-2", "node-3"], updateStrategy={"rollingUpdate": {"partition": partition}})
+    at(after, "metadata").pop("uid")
+    at(after, "spec.template.spec.containers")[0]["resources"] = {"requests": {"cpu": cpu}}
+    ran = asked(tmp_path, [*SMALL, *before], "app.json", "-o", "json", manifest=after)
+    found = document(ran)["replicas"]
+    assert [*found["placed"], *found["pending"]][0].startswith("shop/db-")
+    assert not [name for name in (*found["placed"], *found["pending"]) if "~" in name]
+    assert headline(asked(tmp_path, [*SMALL, *before], "app.json", manifest=after)).startswith(told)
 
 
 def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
