@@ -148,12 +148,14 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
     if not wanted.dry_run:
         return found.admitted(snapshot, setup)
     from kschedx.cli.dry_run import server_side
+    from kschedx.explain.notes.admission import PodSecurityUnread
 
     manifest, note = server_side(
         question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
     )
     subject = found.admitted(snapshot, setup, manifest)
-    return replace(subject, notes=(note, *subject.notes))
+    others = (one for one in subject.notes if not isinstance(one, PodSecurityUnread))  # which the server has looked at
+    return replace(subject, notes=(note, *others))
 
 
 def _tried(

@@ -31,6 +31,10 @@ from kschedx.explain.notes.admission import AdmissionNote
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
 
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_PRIVILEGED = "privileged"
+"""The level that lets every pod in."""
+
 
 def admitted_pod(
     snapshot: Snapshot, manifest: Mapping[str, object], release: Release, plugins: Sequence[str] = ()
@@ -92,7 +96,8 @@ def _knows_runtime_classes(snapshot: Snapshot) -> bool:
 
 def admission_notes(snapshot: Snapshot, admitted: Admitted, plugins: Sequence[str]) -> tuple[AdmissionNote, ...]:
     """What admission changed, a note for each object that wanted it, and what it could not know."""
-    return (*_unknown(snapshot, admitted.pod, plugins), *_changes(admitted))
+    pod = admitted.pod
+    return (*_unknown(snapshot, pod, plugins), *_pod_security(snapshot, pod), *_changes(admitted))
 
 
 def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[AdmissionNote]:
@@ -103,6 +108,13 @@ def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[A
         plugin = PLUGIN_OF_ANNOTATION[annotation]
         if plugin not in plugins:
             yield notes.AdmissionPluginOff(namespace=pod.metadata.namespace, annotation=annotation, plugin=plugin)
+
+
+def _pod_security(snapshot: Snapshot, pod: Pod) -> Iterator[AdmissionNote]:
+    namespace = pod.metadata.namespace
+    level = snapshot.namespaces.get(namespace, {}).get(_POD_SECURITY, _PRIVILEGED)
+    if level != _PRIVILEGED and not pod.metadata.creation_timestamp:
+        yield notes.PodSecurityUnread(namespace=namespace, level=level)
 
 
 def _changes(admitted: Admitted) -> Iterator[AdmissionNote]:

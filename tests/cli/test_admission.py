@@ -125,3 +125,49 @@ def test_what_an_api_server_has_stored_is_not_judged(tmp_path: Path) -> None:
     stored = changed(POD, "spec.nodeSelector", {"disk": "a b"})
     write(tmp_path, NODE, changed(stored, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"))
     assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 1
+
+
+def test_a_namespace_that_enforces_pod_security_is_named(tmp_path: Path) -> None:
+    write(tmp_path, POD, name="pod.yaml")
+    for level, is_told in (("restricted", True), ("privileged", False)):
+        labels = {"pod-security.kubernetes.io/enforce": level}
+        write(tmp_path, NODE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
+        ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+        assert ran.code == 0
+        assert ("namespace shop enforces Pod Security restricted, which is not looked at here" in ran.out) is is_told
+
+
+def test_what_one_namespace_refuses_leaves_the_others(tmp_path: Path) -> None:
+    """One is not there, in one a LimitRange's limit lies below what the pod requests, one pod names no class, and one
+    fits."""
+    defaults: Manifest = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "tight", "namespace": "tight"},
+        "spec": {"limits": [{"type": "Container", "default": {"memory": "1Mi"}}]},
+    }
+    names = ("shop", "tight")
+    spaces: list[Manifest] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    classes: Manifest = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "low"},
+        "value": 1,
+    }
+    stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    write(tmp_path, stored, defaults, classes, *spaces, name="dump.yaml")
+    bare = changed(POD, "spec.containers.0.resources", {"requests": {"memory": "2Mi"}})
+    pods = [
+        bare,
+        changed(bare, "metadata.namespace", "gone"),
+        changed(bare, "metadata.namespace", "tight"),
+        changed(changed(bare, "metadata.name", "important"), "spec.priorityClassName", "high"),
+    ]
+    write(tmp_path, *pods, name="pods.yaml")
+    ran = kschedx("why", "-f", "pods.yaml", "-s", "dump.yaml", cwd=tmp_path, columns=200)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith("4 pods: 1 can be scheduled, 3 cannot\n")
+    assert '✗ namespaces "gone" not found' in ran.out
+    limit = "must be less than or equal to memory limit of 1Mi (after the changes of LimitRange tight/tight)"
+    assert f'Pod "web-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2Mi": {limit}' in ran.out
+    assert '✗ pods "important" is forbidden: no PriorityClass with name high was found' in ran.out

@@ -29,6 +29,19 @@ class AdmissionPluginOff(NoteFacts, frozen=True, kw_only=True):
         return {"plugin": self.plugin, "annotation": self.annotation}
 
 
+class PodSecurityUnread(NoteFacts, frozen=True, kw_only=True):
+    """A namespace that lets in only pods which keep to a Pod Security Standard."""
+
+    id: ClassVar[str] = "pod-security"
+    namespace: str
+    level: str
+    """`baseline` or `restricted`, as its label says."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"namespace": self.namespace, "level": self.level}
+
+
 class Admitted(NoteFacts, frozen=True, kw_only=True):
     """What one plugin changed because of one object."""
 
@@ -68,5 +81,11 @@ class NamedPriority(Admitted, frozen=True, kw_only=True):
 
 
 AdmissionNote: TypeAlias = (
-    RuntimeClassUnknown | AdmissionPluginOff | Admitted | AdmittedAsEveryPod | DefaultPriority | NamedPriority
+    RuntimeClassUnknown
+    | AdmissionPluginOff
+    | PodSecurityUnread
+    | Admitted
+    | AdmittedAsEveryPod
+    | DefaultPriority
+    | NamedPriority
 )

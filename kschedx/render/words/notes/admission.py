@@ -14,6 +14,7 @@ from kschedx.explain.notes.admission import (
     AdmittedAsEveryPod,
     DefaultPriority,
     NamedPriority,
+    PodSecurityUnread,
     RuntimeClassUnknown,
 )
 
@@ -29,6 +30,11 @@ def text(note: AdmissionNote) -> str:
             return (
                 f"namespace {note.namespace} has the annotation {note.annotation}: it counts only where the API server "
                 f"runs {plugin}, which is off unless enabled"
+            )
+        case PodSecurityUnread(namespace=namespace, level=level):
+            return (
+                f"namespace {namespace} enforces Pod Security {level}, which is not looked at here: the API server "
+                "refuses a pod that violates it (--dry-run=server asks)"
             )
         case DefaultPriority(source=source, priority=priority):
             return f"{source}, the global default, set priority {priority}"
