@@ -23,6 +23,8 @@ _KNATIVE = "serving.knative.dev"
 """Its controller names containers that have no name."""
 _PARTIAL = frozenset({"sparkoperator.k8s.io"})
 """API groups whose templates do not tell what their pods request."""
+_OF_THE_POD = ("podTemplate", "jobTemplate")
+"""Keys of templates that say nothing of what the pod is for, as `workerTemplate` does."""
 _NO_IMAGE = "image-of-its-controller"
 _SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
 """API groups whose controllers name another scheduler for a pod that names none."""
@@ -75,10 +77,25 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
             if group == _KNATIVE:
                 container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
             container.setdefault("image", _NO_IMAGE)
+        _drop_mounts(pod_spec)
         if isinstance(scheduler, str):
             pod_spec.setdefault("schedulerName", scheduler)
         pods.append(ForeignPod(manifest=pod, path=path, part=part))
     return pods
+
+
+def _drop_mounts(spec: Manifest) -> None:
+    """Those of volumes that the controller adds: no rule of scheduling reads a mount."""
+    volumes = spec.get("volumes")
+    names = {one.get("name") for one in volumes if isinstance(one, dict)} if isinstance(volumes, list) else set()
+    for key in ("containers", "initContainers"):
+        containers = spec.get(key)
+        for container in containers if isinstance(containers, list) else ():
+            mounts = container.get("volumeMounts") if isinstance(container, dict) else None
+            if isinstance(mounts, list):
+                container["volumeMounts"] = [
+                    one for one in mounts if not isinstance(one, dict) or one.get("name") in names
+                ]
 
 
 def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tuple[Mapping[str, object], str, str]]:
@@ -94,6 +111,9 @@ def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tupl
         yield value, path, part
         return
     for key, item in value.items():
+        if key.endswith("Template") and key not in _OF_THE_POD:
+            yield from _templates(item, f"{path}.{key}", key.removesuffix("Template").lower(), depth - 1)
+            continue
         is_named = isinstance(item, dict) and key not in ("template", "spec") and "emplate" not in key
         named = key.lower().removesuffix("groupspec") if is_named and not key.lower().endswith("specs") else part
         yield from _templates(item, f"{path}.{key}", named or part, depth - 1)

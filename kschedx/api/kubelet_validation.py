@@ -92,8 +92,7 @@ def mountable(volumes: tuple[VolumeSource, ...], pod_name: str) -> Mapping[str, 
 def _source(volume: VolumeSource, pod_name: str, field: str) -> Errors:
     given = [source for source in _SOURCES if volume.get(source) is not None]
     if not given:
-        yield required(field, "must specify a volume type")
-        return
+        return  # SetDefaults_Volume makes it an emptyDir
     first, *others = given
     where = f"{field}.{'persistentDisk' if first == 'gcePersistentDisk' else first}"
     source = _map(volume[first])

@@ -267,7 +267,7 @@ def _once(documents: Sequence[Document]) -> list[Document]:
     for document in documents:
         key = (*kind_and_group(document.value), *key_of(document.value))
         other = first.setdefault(key, document) if key[-1] else document
-        if other is document:
+        if other is document or (other.value != document.value and is_foreign(document.value)):
             found.append(document)
         elif other.value != document.value:
             message = f"there is already one of this name in {other.place}"

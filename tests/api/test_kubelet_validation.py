@@ -40,7 +40,7 @@ def volume(name: str = "data", **source: object) -> Json:
 
 VOLUMES = [
     ([volume(), volume("cache", configMap={"name": "x"})], []),
-    ([{"name": "data"}], ["[0]: Required value: must specify a volume type"]),
+    ([{"name": "data"}], []),
     ([volume(), volume()], ['[1].name: Duplicate value: "data"']),
     ([volume(hostPath={"path": "/a/../b"})], ["[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"]),
     (
