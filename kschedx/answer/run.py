@@ -17,7 +17,7 @@ from kschedx.explain.amount_notes import amount_notes
 from kschedx.explain.as_if_new import as_if_new
 from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
-from kschedx.explain.notes.claims import ClaimNote
+from kschedx.explain.notes.claims import ClaimsMade
 from kschedx.explain.notes.cycle import AutoscalerUnreadable, KarpenterUnreadable
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
@@ -84,7 +84,7 @@ def explain(
     notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
     if subject.first is not None:
         before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
-        notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimNote) else one for one in notes)
+        notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimsMade) else one for one in notes)
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = as_if_new(scheduler.snapshot, subject.pod)
     if snapshot is not scheduler.snapshot:

@@ -15,7 +15,9 @@ from kschedx.api.decode import decode
 from kschedx.api.devices import ResourceClaim
 from kschedx.api.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
 from kschedx.api.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
-from kschedx.explain.notes.claims import ClaimNote, ClaimsOfController, ClaimsOfTemplates, ClaimsOfVolumes
+from kschedx.explain.notes.claims import ClaimNote, ClaimNotMade, ClaimsOfController, ClaimsOfTemplates, ClaimsOfVolumes
+from kschedx.explain.quotas import Ledger
+from kschedx.releases.release import Release
 from kschedx.snapshot.applied import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -45,14 +47,17 @@ def _of(manifest: Mapping[str, object], field: str) -> str:
 
 
 def with_ephemeral_claims(
-    snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object]
+    snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object], release: Release
 ) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
-    """The cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and a note."""
+    """The cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes, also about
+    those that are refused."""
     spec = manifest.get("spec")
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
     made: dict[str, PersistentVolumeClaim] = {}
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=NEW_UID, controller=True)
     classes = default_class(snapshot.storage.classes.values())
+    quotas = Ledger(snapshot, release)
+    refused: list[ClaimNote] = []
     for volume in volumes if isinstance(volumes, list) else ():
         ephemeral = volume.get("ephemeral")
         template = ephemeral.get("volumeClaimTemplate") if isinstance(ephemeral, dict) else None
@@ -63,12 +68,18 @@ def with_ephemeral_claims(
         metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,))
         claim = replace(claim, metadata=metadata)
         check_quantities(claim)
-        if claim.key not in snapshot.storage.claims:
-            made[claim.key] = with_default_class(claim, classes)
+        if claim.key in snapshot.storage.claims:
+            continue
+        claim = with_default_class(claim, classes)
+        refusal = quotas.take(claim)
+        if refusal is None:
+            made[claim.key] = claim
+        else:
+            refused.append(ClaimNotMade(claim=claim.key, refusal=refusal))
     if not made:
-        return snapshot, pod, ()
+        return snapshot, pod, tuple(refused)
     owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
-    return snapshot.with_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)),)
+    return snapshot.with_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)), *refused)
 
 
 def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:

@@ -21,6 +21,8 @@ from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Pod
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.many import Taken
+from kschedx.explain.notes import Note
+from kschedx.explain.notes.claims import ClaimNotMade
 from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
@@ -73,6 +75,8 @@ class Gathering:
         self.snapshot = self._quotas.on(snapshot)
         """With the pods that were added so far, which its quotas count."""
         self.groups: list[Group] = []
+        self._notes: dict[str, Note] = {}
+        """About pods that wait for what nobody makes."""
         self._new: list[str] = []
 
     def add(self, subject: Subject, manifest: Manifest | None, *, is_written: bool) -> Group:
@@ -202,6 +206,7 @@ class Gathering:
             if not is_ephemeral:
                 return claim_not_created(claim, pod, refusal)
             self._drop([key])  # the pod is there, and waits for it
+            self._notes[pod.key] = ClaimNotMade(claim=key, refusal=refusal)
         refusal = self._quotas.take(pod)
         return "" if refusal is None else not_created(pod, refusal)
 
@@ -234,15 +239,19 @@ class Gathering:
                 refusal = by_ordinal(simulator, group.strategy, old, new, self._quotas)
             refusals[group.workload] = refusal
         simulation = Simulation(stages=(simulator,), setup=self._setup, before=self.snapshot)
-        return Together(simulation, self._setup, refusals)
+        return Together(simulation, self._setup, refusals, self._notes)
 
 
 class Together:
     """Groups of pods after the queue."""
 
-    def __init__(self, simulation: Simulation, setup: Setup, refusals: Mapping[Workload, str]) -> None:
-        """`refusals` are why a rollout stops that makes no more pods; empty for what goes on."""
+    def __init__(
+        self, simulation: Simulation, setup: Setup, refusals: Mapping[Workload, str], notes: Mapping[str, Note]
+    ) -> None:
+        """`refusals` are why a rollout stops that makes no more pods; empty for what goes on. `notes` are about pods by
+        themselves."""
         self._setup = setup
+        self._notes = notes
         self._refusals = refusals
         self._simulation = simulation
         self._in_turn = InTurn(simulation)
@@ -318,7 +327,9 @@ class Together:
             first = next(number for number, step in enumerate(self._simulation.steps) if step.key == key)
             snapshot = self._simulation.cluster_before(first)
         pod = snapshot.pods[snapshot.pods.rows[key]]
-        subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None)
+        own = (self._notes[key],) if key in self._notes else ()
+        notes = (*group.subject.notes, *own)
+        subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None, notes=notes)
         made = explain(subject, self._setup, autoscaling, provisioning)
         covering = partial(self._covered, tuple(pending)) if len(pending) > 1 else None
         return replace(made, replicas=self.replicas(group), covering=covering)

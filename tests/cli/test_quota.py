@@ -336,3 +336,24 @@ def test_what_stands_between_a_workload_and_its_pod(tmp_path: Path, kind: str, c
     ran = why(tmp_path)
     assert ran.code == 1
     assert said in ran.err
+
+
+@pytest.mark.parametrize(("replicas", "room"), [(1, "0"), (3, "2")])
+def test_a_claim_of_an_ephemeral_volume_that_nobody_makes(tmp_path: Path, replicas: int, room: str) -> None:
+    """The pod is there, and kube-scheduler's words are that it waits: the note says what for."""
+    cluster(tmp_path, CLASS, quota({"persistentvolumeclaims": "0"}, persistentvolumeclaims=room))
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}}}
+    written(tmp_path, workload("Deployment", {**SMALL, "volumes": [volume]}, replicas=replicas))
+    found = json.loads(why(tmp_path, "-o", "json").out)
+    name = f"web-new{replicas}" if replicas > 1 else "web-new"
+    assert found["pod"]["name"] == name
+    assert (
+        f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}-scratch"'
+        in found["message"]
+    )
+    (note,) = (note for note in found["notes"] if note["id"] == "claim-not-made")
+    said = (
+        f'persistentvolumeclaims "{name}-scratch" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1'
+    )
+    assert note["refusal"].startswith(said)
+    assert said in why(tmp_path).out.replace("\n            ", " ")

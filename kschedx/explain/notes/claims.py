@@ -41,4 +41,19 @@ class ClaimsOfTemplates(_ClaimsMade, frozen=True, kw_only=True):
         return {"claims": list(self.claims), "templates": list(self.templates)} | self._before
 
 
-ClaimNote: TypeAlias = ClaimsOfController | ClaimsOfVolumes | ClaimsOfTemplates
+class ClaimNotMade(NoteFacts, frozen=True, kw_only=True):
+    """Of a generic ephemeral volume: the pod is there, and waits for it."""
+
+    id: ClassVar[str] = "claim-not-made"
+    claim: str
+    """`namespace/name`."""
+    refusal: str
+    """The API server's words."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"claim": self.claim, "refusal": self.refusal}
+
+
+ClaimsMade: TypeAlias = ClaimsOfController | ClaimsOfVolumes | ClaimsOfTemplates
+ClaimNote: TypeAlias = ClaimsMade | ClaimNotMade
