@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 from rich.text import Text
@@ -18,6 +18,7 @@ from kschedx.simulate.queue import Step
 from kschedx.simulate.simulation import Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
 from kschedx.simulate.usage import PODS, NodeUse
+from kschedx.simulate.workloads import Workload
 
 MOST_LINES = 30
 SHOWN_CHANGES = 4
@@ -94,7 +95,7 @@ def simulation_lines(
     for shown in (ALL,) if wide else SHOWN:
         lines = first + _workloads(simulation, mending, width, shown.workloads)
         lines += _nodes(simulation, width, shown.nodes)
-        above = {key for one in told_workloads(simulation)[: shown.workloads] for key in one.pending}
+        above = {key: one.workload for one in told_workloads(simulation)[: shown.workloads] for key in one.pending}
         lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
         if len(lines) <= MOST_LINES:
             break
@@ -251,9 +252,10 @@ def _pending(
     most: int,
     *,
     named: int,
-    above: Container[str] = (),
+    above: Mapping[str, Workload] = {},
 ) -> list[Text]:
-    """By cause, the most common first; with fixes but for pods whose workload has one `above`."""
+    """By cause, the most common first; with a fix for all, unless all are of one workload, which has it
+    `above`."""
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
@@ -263,7 +265,8 @@ def _pending(
         pending = f"{count(len(pods), 'pod')} pending: {listed(pods, named)}"
         lines += paragraph(pending, width, first="✗ ", style=BAD)
         lines += paragraph(simulation.messages[pods[0]] or "cannot be scheduled", width, first="  ")
-        if pods[0] not in above:
+        workloads = {above.get(pod) for pod in pods}
+        if len(workloads) > 1 or None in workloads:
             lines += story_fix(mending.story(tuple(pods)), width)
     if len(ordered) > most:
         left = sum(map(len, ordered[most:]))

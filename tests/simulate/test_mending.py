@@ -101,3 +101,14 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     if count > 8:
         assert lines[1:] == [f"✗ {count} nodes: budget shop/web: n-0, n-1, n-2 and {count - 3} more"]
     assert len(lines) <= MOST_LINES
+
+
+def test_workloads_that_share_a_cause_are_mended_together() -> None:
+    """A node would do for each of them, and two for both."""
+    apart = [deployment(name, "4", [None, None]) for name in ("one", "two")]
+    full = deployment("old", "4", ["node-1", "node-1"])
+    simulation = simulated([*nodes(("8",)), *full, *apart[0], *apart[1]])
+    lines = [line.plain.strip() for line in simulation_lines(simulation, width=100)]
+    told = [line for line in lines if line.startswith("fix")]
+    each = "fix  add a node like node-1 (verified for all 2)"
+    assert told == [each, each, "fix  add 2 nodes like node-1 (verified for all 4)"]
