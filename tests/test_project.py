@@ -155,6 +155,14 @@ def test_contributing_shows_every_part_of_the_package() -> None:
     assert not [name for name in mentioned if not any((ROOT / "kschedx").rglob(name))]
 
 
+def test_the_table_of_stories_has_every_story() -> None:
+    told = re.findall(
+        r"^\| \[([\w-]+)\]\(\1/\) \| \S", (ROOT / "fixtures" / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted(told) == sorted(path.parent.name for path in (ROOT / "fixtures").glob("*/README.md"))
+    assert len(told) == sum(path.is_dir() for path in (ROOT / "fixtures").iterdir())
+
+
 def test_the_changelog_starts_with_the_version() -> None:
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert newest

@@ -115,7 +115,7 @@ def _default(info: msgspec.structs.FieldInfo) -> object:
     return info.default if info.default_factory is NODEFAULT else info.default_factory()
 
 
-def _merged(written: Mapping[str, object], typed: object, field: str = "") -> Json:
+def _merged(written: Mapping[str, object], typed: object) -> Json:
     """What was written, and what the typed record has beyond that."""
     made = dict(written)
     for key, value in typed.items() if isinstance(typed, Mapping) else ():

@@ -60,7 +60,7 @@ def in_cluster(environment: Mapping[str, str]) -> Access:
     cluster = Cluster(server=url, certificate_authority=str(authority))
     return Access(
         url=url,
-        pool=_pool(url, "", place, {"ssl_context": _trust(cluster, place)}),
+        pool=_pool("", place, {"ssl_context": _trust(cluster, place)}),
         authorization=_of_file(str(token), Place(source=str(token))),
     )
 
@@ -90,7 +90,7 @@ def access(choice: Choice, environment: Mapping[str, str], *, insecure: bool = F
     )
     if url.startswith("http://"):
         # as kubectl: nobody's secret goes over a connection that anybody can read
-        return Access(url=url, pool=_pool(url, proxy, at, {}), authorization=str)
+        return Access(url=url, pool=_pool(proxy, at, {}), authorization=str)
     context = _trust(cluster, place)
     authorization: Callable[[], str] = str
     if choice.user is not None:
@@ -100,10 +100,10 @@ def access(choice: Choice, environment: Mapping[str, str], *, insecure: bool = F
     settings: dict[str, Any] = {"ssl_context": context}
     if cluster.tls_server_name:
         settings["server_hostname"] = cluster.tls_server_name
-    return Access(url=url, pool=_pool(url, proxy, at, settings), authorization=authorization)
+    return Access(url=url, pool=_pool(proxy, at, settings), authorization=authorization)
 
 
-def _pool(url: str, proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
+def _pool(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
     import urllib3
 
     all_settings = {**settings, "maxsize": _CONNECTIONS}
