@@ -41,6 +41,58 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     active: bool | None = None
 
 
+class SharedValues(Struct, frozen=True, kw_only=True):
+    """Values with a beginning and an end in common."""
+
+    prefix: str | None = None
+    suffix: str | None = None
+    roots: tuple[str, ...] = ()
+
+
+class LevelValues(Struct, frozen=True, kw_only=True):
+    """The values of one level: the same for all domains of the slice, or one for each."""
+
+    universal: str | None = None
+    individual: SharedValues | None = None
+
+    def of(self, domain: int) -> str:
+        if self.individual is None:
+            return self.universal or ""
+        one = self.individual
+        root = one.roots[domain] if domain < len(one.roots) else ""
+        return f"{one.prefix or ''}{root}{one.suffix or ''}"
+
+
+class TopologySlice(Struct, frozen=True, kw_only=True, rename="camel"):
+    domain_count: Int32 = 0
+    values_per_level: tuple[LevelValues, ...] = ()
+
+
+class TopologyDomain(Struct, frozen=True, kw_only=True):
+    values: tuple[str, ...] = ()
+
+
+MOST_DOMAINS = 100_000
+
+
+class TopologyAssignment(Struct, frozen=True, kw_only=True):
+    """The parts of the cluster that a pod set was given."""
+
+    levels: tuple[str, ...] = ()
+    """Keys of node labels."""
+    domains: tuple[TopologyDomain, ...] = ()
+    """v1beta1's form."""
+    slices: tuple[TopologySlice, ...] = ()
+
+    def values(self) -> frozenset[tuple[str, ...]]:
+        """The values of the levels, for each domain."""
+        found = {one.values for one in self.domains}
+        for one in self.slices:
+            for domain in range(min(one.domain_count, MOST_DOMAINS)):
+                found.add(tuple(level.of(domain) for level in one.values_per_level))
+        return frozenset(found)
+
+
 class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = "main"
     flavors: Labels = {}
@@ -48,6 +100,7 @@ class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_usage: ResourceList = {}
     """Of all pods of the set."""
     count: Int32 | None = None
+    topology_assignment: TopologyAssignment | None = None
 
 
 class Admission(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -55,10 +108,24 @@ class Admission(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_set_assignments: tuple[PodSetAssignment, ...] = ()
 
 
+class PodSetUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an admission check adds to the pods of a set."""
+
+    name: str = "main"
+    node_selector: Labels = {}
+    tolerations: tuple[Toleration, ...] = ()
+
+
 class AdmissionCheckState(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     state: str = ""
     message: str = ""
+    pod_set_updates: tuple[PodSetUpdate, ...] = ()
+
+
+class RequeueState(Struct, frozen=True, kw_only=True, rename="camel"):
+    count: Int32 | None = None
+    requeue_at: str | None = None
 
 
 class PodSetRequest(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -74,6 +141,7 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_requests: tuple[PodSetRequest, ...] = ()
     cluster_name: str | None = None
     """The cluster that MultiKueue sent it to."""
+    requeue_state: RequeueState | None = None
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -97,6 +165,14 @@ class Workload(Struct, frozen=True, kw_only=True):
         return found is not None and found.status == "True"
 
     @property
+    def queued_since(self) -> str:
+        """Where it stands among those of its priority: since it was made, or since it was put back."""
+        evicted = self.condition("Evicted")
+        if evicted is not None and evicted.status == "True" and evicted.reason in _PUT_BACK:
+            return evicted.last_transition_time or ""
+        return self.metadata.creation_timestamp or ""
+
+    @property
     def reserves(self) -> bool:
         """It holds quota."""
         return self.status.admission is not None and self.has("QuotaReserved") and not self.has("Finished")
@@ -107,14 +183,26 @@ class Workload(Struct, frozen=True, kw_only=True):
         return self.spec.active is not False and not self.has("QuotaReserved") and not self.has("Finished")
 
 
+_PUT_BACK = ("PodsReadyTimeout", "AdmissionCheck")
+
+
 class LocalQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     cluster_queue: str = ""
     stop_policy: str | None = None
 
 
+class FairSharing(Struct, frozen=True, kw_only=True):
+    weight: str | int | float | None = None
+
+
+class FairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    weighted_share: int = 0
+
+
 class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[Condition, ...] = ()
     pending_workloads: Int32 | None = None
+    fair_sharing: FairSharingStatus | None = None
 
 
 class LocalQueue(Struct, frozen=True, kw_only=True):
@@ -140,6 +228,21 @@ class ResourceGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     flavors: tuple[FlavorQuotas, ...] = ()
 
 
+class Preemption(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whose quota a queue's Workloads may take."""
+
+    within_cluster_queue: str = ""
+    reclaim_within_cohort: str = ""
+
+
+class AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
+    admission_mode: str = ""
+
+
+BY_USAGE = "UsageBasedAdmissionFairSharing"
+"""The LocalQueue that used the least comes first, before priority and age."""
+
+
 class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_groups: tuple[ResourceGroup, ...] = ()
     cohort: str = ""
@@ -147,6 +250,9 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     cohort_name: str = ""
     queueing_strategy: str = ""
     stop_policy: str | None = None
+    fair_sharing: FairSharing | None = None
+    preemption: Preemption | None = None
+    admission_scope: AdmissionScope | None = None
 
 
 class ClusterQueue(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
-from kschedx.holding.kueue import Try
+from kschedx.holding.attempt import Try
 from kschedx.holding.model import Group, Member
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable

@@ -5,22 +5,21 @@ Upstream: pkg/controller/jobs/pod and pkg/queue of kubernetes-sigs/kueue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TypedDict
 
 from msgspec.structs import replace
 
 from kschedx.api import kueue as api
-from kschedx.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
+from kschedx.api.kueue import ClusterQueue, Cohort, LocalQueue, Workload
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import Pod
+from kschedx.holding.attempt import Try
 from kschedx.holding.cohorts import Cohorts
-from kschedx.holding.model import FlavorFit, Kueue, Said, State
-from kschedx.holding.quota import flavors_of, quotas
+from kschedx.holding.flavors import fits
+from kschedx.holding.model import Kueue, Said, State
+from kschedx.holding.quota import quotas
 from kschedx.snapshot.snapshot import Snapshot
-
-Try = Callable[[Pod, frozenset[str] | None], tuple[tuple[str, ...], tuple[str, ...]]]
-"""A pod, and the nodes to look at (None for all), to those on which it would pass every filter and, where there is
-none, the reasons with their counts."""
 
 
 def held_by_kueue(snapshot: Snapshot, pod: Pod, options: RequestOptions, attempt: Try) -> Kueue | None:
@@ -56,21 +55,24 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, options: RequestOptions, attempt
             if check.state != "Ready"
         ),
         is_gated=gated,
+        requeue_at=(workload.status.requeue_state.requeue_at or "") if workload.status.requeue_state else "",
     )
+    if cluster_queue is not None:
+        found = replace(found, **_sharing(cluster_queue))
     if state is State.WAITING and cluster_queue is not None:
         waiting = _queued(snapshot, named)
         order = [one.key for one in waiting]
         position = order.index(workload.key) if workload.key in order else None
         found = replace(
             found,
-            position=None if position is None else position + 1,
+            position=None if position is None or found.is_by_usage else position + 1,
             waiting=len(order),
-            ahead=tuple(order[:position]) if position is not None else (),
+            ahead=tuple(order[:position]) if position is not None and not found.is_by_usage else (),
             quotas=tuple(quotas(workload, cluster_queue, cohorts, snapshot.of(Workload), options)),
         )
     if state in (State.FINISHED, State.NO_QUEUE):
         return found
-    return replace(found, fits=tuple(_fits(snapshot, pod, workload, cluster_queue, attempt)))
+    return replace(found, fits=tuple(fits(snapshot, pod, workload, cluster_queue, attempt)))
 
 
 # --- who belongs to whom
@@ -138,7 +140,7 @@ def _said(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | No
 
 
 def _queued(snapshot: Snapshot, cluster_queue: str) -> list[Workload]:
-    """Those that wait in a ClusterQueue: the highest priority first, then the oldest."""
+    """Those that wait in a ClusterQueue: the highest priority first, then who waits the longest."""
     queues = {
         (one.metadata.namespace, one.metadata.name)
         for one in snapshot.of(LocalQueue)
@@ -147,56 +149,27 @@ def _queued(snapshot: Snapshot, cluster_queue: str) -> list[Workload]:
     waiting = [
         one for one in snapshot.of(Workload) if one.waits and (one.metadata.namespace, one.spec.queue_name) in queues
     ]
-    return sorted(waiting, key=lambda one: (-one.priority, one.metadata.creation_timestamp or "", one.key))
+    return sorted(waiting, key=lambda one: (-one.priority, one.queued_since, one.key))
 
 
-# --- the pod as if it were admitted
+class _Sharing(TypedDict, total=False):
+    weighted_share: int
+    fair_weight: str
+    is_by_usage: bool
+    within_queue: str
+    within_cohort: str
 
 
-def _fits(
-    snapshot: Snapshot, pod: Pod, workload: Workload, queue: ClusterQueue | None, attempt: Try
-) -> Iterator[FlavorFit]:
-    """One for each flavor that the pod may come to: those that it was given, else all of its queue."""
-    known = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
-    for name in dict.fromkeys(_flavors(pod, workload, queue)):
-        flavor = known.get(name)
-        if flavor is None:
-            yield FlavorFit(flavor=name, exists=False, nodes=0, feasible=())
-            continue
-        labels = flavor.spec.node_labels
-        nodes = frozenset(
-            node.name for node in snapshot.cluster.nodes if labels.items() <= node.metadata.labels.items()
-        )
-        feasible, reasons = attempt(as_if_admitted(pod, flavor), nodes)
-        yield FlavorFit(
-            flavor=name,
-            exists=True,
-            nodes=len(nodes),
-            feasible=feasible,
-            reasons=reasons,
-            topology=flavor.spec.topology_name or "",
-        )
-
-
-def _flavors(pod: Pod, workload: Workload, queue: ClusterQueue | None) -> Iterator[str]:
-    admission = workload.status.admission
-    if admission is not None:
-        wanted = pod.metadata.labels.get(api.PODSET_LABEL)
-        assignments = [one for one in admission.pod_set_assignments if wanted in (None, one.name)]
-        for assignment in assignments or admission.pod_set_assignments:
-            yield from assignment.flavors.values()
-    elif queue is not None:
-        for flavor in flavors_of(queue):
-            yield flavor.name
-
-
-def as_if_admitted(pod: Pod, flavor: ResourceFlavor) -> Pod:
-    """Without Kueue's gates, and with what Kueue adds to a pod that gets the flavor; others' gates filter nothing."""
-    gates = tuple(one for one in pod.spec.scheduling_gates if not one.name.startswith(f"{api.GROUP}/"))
-    spec = replace(
-        pod.spec,
-        scheduling_gates=gates,
-        node_selector={**pod.spec.node_selector, **flavor.spec.node_labels},
-        tolerations=(*pod.spec.tolerations, *flavor.spec.tolerations),
-    )
-    return replace(pod, spec=spec)
+def _sharing(queue: ClusterQueue) -> _Sharing:
+    """Who comes first among queues, and whose quota is taken."""
+    found: _Sharing = {}
+    spec = queue.spec
+    if queue.cohort and queue.status.fair_sharing is not None:
+        found["weighted_share"] = queue.status.fair_sharing.weighted_share
+        weight = spec.fair_sharing.weight if spec.fair_sharing is not None else None
+        found["fair_weight"] = "1" if weight is None else str(weight)
+    found["is_by_usage"] = spec.admission_scope is not None and spec.admission_scope.admission_mode == api.BY_USAGE
+    if spec.preemption is not None:
+        found["within_queue"] = spec.preemption.within_cluster_queue
+        found["within_cohort"] = spec.preemption.reclaim_within_cohort if queue.cohort else ""
+    return found

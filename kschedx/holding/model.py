@@ -107,6 +107,8 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
     """Those on which the pod would pass every filter."""
     reasons: tuple[str, ...] = ()
     """Why it would pass on none: `2 Insufficient cpu`, as kube-scheduler counts."""
+    refused: str = ""
+    """Why Kueue gives no quota of it to this pod, which is not tried then."""
     topology: str = ""
     """Kueue picks among the nodes itself, by this Topology."""
 
@@ -141,6 +143,17 @@ class Kueue(Struct, frozen=True, kw_only=True):
     """The Workloads before it, in order."""
     fits: tuple[FlavorFit, ...] = ()
     is_gated: bool = False
+    weighted_share: int | None = None
+    """How far its ClusterQueue is beyond its own quota, for fair sharing in the cohort: who has the least comes first,
+    who has the most is preempted first. None without fair sharing."""
+    fair_weight: str = ""
+    is_by_usage: bool = False
+    """The LocalQueue that used the least comes first, before priority and age."""
+    within_queue: str = ""
+    within_cohort: str = ""
+    """Whose quota it may take, by Kueue's names: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, `Any`."""
+    requeue_at: str = ""
+    """It is put back into the queue then."""
 
     @property
     def fits_nowhere(self) -> bool:

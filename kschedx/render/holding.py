@@ -137,11 +137,36 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
             yield Fact(label="used by", items=tuple(used[:SHOWN]), rest=rest)
+    if kueue.is_by_usage and kueue.waiting:
+        turn = f"{kueue.waiting:,} wait there; the LocalQueue that used the least comes first, then priority and age"
+        yield Fact(label="turn", items=(turn,))
+    if kueue.weighted_share is not None and kueue.cohort:
+        share = f"share {kueue.weighted_share:,} by weight {kueue.fair_weight}; the least of the cohort comes first"
+        yield Fact(label="fair", items=(share,))
+    if kueue.state is State.WAITING and (taking := _taking(kueue)):
+        yield Fact(label="preempts", items=taking)
+    if kueue.requeue_at:
+        yield Fact(label="again", items=(f"it is put back into its queue at {kueue.requeue_at}",))
     if kueue.ahead:
         more = len(kueue.ahead) - SHOWN
         yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
     for fit in kueue.fits:
         yield Fact(label="admitted", items=(_fit(fit),))
+
+
+def _taking(kueue: Kueue) -> tuple[str, ...]:
+    """Whose quota Kueue may take for it, by evicting Workloads."""
+    whose = {
+        "LowerPriority": "lower priority",
+        "LowerOrNewerEqualPriority": "lower or newer",
+        "Any": "any",
+    }
+    told = []
+    if kueue.within_queue in whose:
+        told.append(f"{whose[kueue.within_queue]} in its queue")
+    if kueue.within_cohort in whose:
+        told.append(f"{whose[kueue.within_cohort]} in the cohort that borrows")
+    return tuple(told)
 
 
 _STANDS = {
@@ -187,6 +212,8 @@ def _fit(fit: FlavorFit) -> str:
         return f"with flavor {fit.flavor}, which does not exist"
     by = f", of which Kueue picks by topology {fit.topology}" if fit.topology else ""
     of = f"with flavor {fit.flavor} ({count(fit.nodes, 'node')}{by})"
+    if fit.refused:
+        return f"{of}: Kueue does not give it to this pod, {fit.refused}"
     if fit.feasible:
         return f"{of}: fits {listed(list(fit.feasible), SHOWN)}"
     return f"{of}: fits none, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits none"

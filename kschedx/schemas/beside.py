@@ -126,8 +126,13 @@ _QUOTA = _object(
     },
 )
 _KUEUE = _object(
-    {"state": STRING, "priority": INTEGER, "waiting": INTEGER, "isGated": _BOOLEAN},
+    {"state": STRING, "priority": INTEGER, "waiting": INTEGER, "isGated": _BOOLEAN, "isByUsage": _BOOLEAN},
     {
+        "weightedShare": INTEGER,
+        "fairWeight": STRING,
+        "withinQueue": STRING,
+        "withinCohort": STRING,
+        "requeueAt": STRING,
         "queue": STRING,
         "workload": STRING,
         "clusterQueue": STRING,
@@ -143,7 +148,7 @@ _KUEUE = _object(
         "fits": array(
             _object(
                 {"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER},
-                {"feasible": STRINGS, "reasons": STRINGS, "topology": STRING},
+                {"feasible": STRINGS, "reasons": STRINGS, "topology": STRING, "refused": STRING},
             )
         ),
     },

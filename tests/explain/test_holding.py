@@ -280,6 +280,104 @@ def test_a_pod_of_volcano() -> None:
     assert (found["scheduler"]["phase"], found["scheduler"]["minMember"]) == ("Inqueue", 3)
 
 
+def flavor(name: str = "f", **spec: Any) -> Json:
+    return {**FLAVOR, "metadata": {"name": name}, "spec": {"nodeLabels": {"pool": name}, **spec}}
+
+
+def term(key: str, *values: str) -> Json:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+
+
+def required(*terms: Json) -> Json:
+    selector = {"nodeSelectorTerms": list(terms)}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}}
+
+
+TAINTED = {"nodeTaints": [{"key": "spot", "value": "yes", "effect": "NoSchedule"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields", "refused"),
+    [
+        (TAINTED, {}, "untolerated taint spot=yes:NoSchedule"),
+        ({**TAINTED, "tolerations": [{"key": "spot", "operator": "Exists"}]}, {}, None),
+        (TAINTED, {"tolerations": [{"operator": "Exists"}]}, None),
+        ({"nodeTaints": [{"key": "spot", "effect": "PreferNoSchedule"}]}, {}, None),
+        ({}, {"nodeSelector": {"pool": "g"}}, "its labels do not match the pod's node affinity"),
+        ({}, {"nodeSelector": {"another": "g"}}, None),
+        ({}, required(term("pool", "g"), term("pool", "h")), "its labels do not match the pod's node affinity"),
+        ({}, required(term("pool", "g"), term("another", "h")), None),
+    ],
+)
+def test_flavors_that_kueue_does_not_give_to_a_pod(spec: Json, fields: Json, refused: str | None) -> None:
+    rest = node("n", pool="f", another="h"), cluster_queue(), LOCAL, flavor(**spec), workload("w", "p")
+    (fit,) = told(*rest, about=pod(**fields))["kueue"]["fits"]
+    assert fit.get("refused") == refused
+
+
+@pytest.mark.parametrize(
+    ("assignment", "feasible"),
+    [
+        ({"levels": ["rack"], "domains": [{"values": ["r1"], "count": 1}]}, ["a"]),
+        ({"levels": ["rack"], "slices": [{"domainCount": 1, "valuesPerLevel": [{"universal": "r2"}]}]}, ["b"]),
+        (
+            {
+                "levels": ["rack"],
+                "slices": [
+                    {"domainCount": 2, "valuesPerLevel": [{"individual": {"prefix": "r", "roots": ["1", "2"]}}]},
+                ],
+            },
+            ["a", "b"],
+        ),
+        ({"levels": ["rack"], "domains": [{"values": ["r9"], "count": 1}]}, None),
+    ],
+)
+def test_nodes_of_an_assigned_topology_alone_count(assignment: Json, feasible: list[str] | None) -> None:
+    given = reserved("4", Admitted="")
+    given["admission"]["podSetAssignments"][0]["topologyAssignment"] = assignment
+    nodes = node("a", pool="f", rack="r1"), node("b", pool="f", rack="r2"), node("c", pool="f", rack="r3")
+    (fit,) = told(*nodes, cluster_queue(), LOCAL, FLAVOR, workload("w", "p", **given))["kueue"]["fits"]
+    assert fit.get("feasible") == feasible
+
+
+def test_what_an_admission_check_adds_counts() -> None:
+    given = reserved("4", Admitted="")
+    update = {"name": "main", "nodeSelector": {"made": "for-w"}}
+    given["admissionChecks"] = [{"name": "provision", "state": "Ready", "podSetUpdates": [update]}]
+    nodes = node("a", pool="f"), node("b", pool="f", made="for-w")
+    (fit,) = told(*nodes, cluster_queue(), LOCAL, FLAVOR, workload("w", "p", **given))["kueue"]["fits"]
+    assert fit["feasible"] == ["b"]
+
+
+def test_fair_sharing_and_preemption() -> None:
+    queue = cluster_queue(cohort="all")
+    queue["spec"] |= {
+        "fairSharing": {"weight": "2"},
+        "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+    }
+    queue["status"] = {"fairSharing": {"weightedShare": 125}}
+    found = told(node("n", pool="f"), queue, LOCAL, FLAVOR, workload("w", "p"))["kueue"]
+    assert (found["weightedShare"], found["fairWeight"]) == (125, "2")
+    assert (found["withinQueue"], found["withinCohort"]) == ("LowerPriority", "Any")
+    assert found["position"] == 1
+
+
+def test_where_use_decides_no_place_in_the_queue_is_told() -> None:
+    queue = cluster_queue()
+    queue["spec"]["admissionScope"] = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    found = told(node("n", pool="f"), queue, LOCAL, FLAVOR, workload("w", "p"), workload("v", "q"))["kueue"]
+    assert (found["isByUsage"], found["waiting"], found.get("position"), found.get("ahead")) == (True, 2, None, None)
+
+
+@pytest.mark.parametrize(("reason", "position"), [("PodsReadyTimeout", 2), ("AdmissionCheck", 2), ("Preempted", 1)])
+def test_who_was_put_back_waits_since_then(reason: str, position: int) -> None:
+    put_back = {"type": "Evicted", "status": "True", "reason": reason, "lastTransitionTime": "2026-01-03T00:00:00Z"}
+    mine = workload("w", "p", conditions=[put_back], requeueState={"count": 1, "requeueAt": "2026-01-03T01:00:00Z"})
+    other = workload("v", "q", made="2026-01-02T00:00:00Z")
+    found = told(node("n", pool="f"), cluster_queue(), LOCAL, FLAVOR, mine, other)["kueue"]
+    assert (found["position"], found["requeueAt"]) == (position, "2026-01-03T01:00:00Z")
+
+
 KAI = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
 
 

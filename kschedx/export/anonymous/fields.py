@@ -125,6 +125,7 @@ BY_FIELD: Mapping[str, Change] = {
     "deprecated_last_timestamp": _time,
     "last_observed_time": _time,
     "last_transition_time": _time,
+    "requeue_at": _time,
     # images
     "image": _image,
     "names": changes.list_of(_image),
@@ -133,6 +134,7 @@ BY_FIELD: Mapping[str, Change] = {
     "key": _key,
     "topology_key": _key,
     "topology_keys": changes.list_of(_key),
+    "levels": changes.list_of(_key),
     "match_label_keys": changes.list_of(_key),
     "mismatch_label_keys": changes.list_of(_key),
     # what a scheduler said, and under which name
