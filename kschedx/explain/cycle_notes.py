@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from kschedx.api.scheduler_plugins import NodeResourceTopology
+from kschedx.api.types import Node
 from kschedx.explain.bound_by_hand import bound_by_hand
 from kschedx.explain.device_notes import device_notes
 from kschedx.explain.missing import missing_notes
@@ -18,6 +19,7 @@ from kschedx.explain.notes.cycle import (
     KeepsAccount,
     NominatedNodeFirst,
     NotMeasured,
+    NotReadyNodes,
     Sampling,
     SingleFeasibleNode,
     Tie,
@@ -32,6 +34,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates every node of a cluster that is smaller than this."""
+_OF_READINESS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 MIN_PERCENTAGE = 5
 
 
@@ -137,6 +140,16 @@ def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
         names = cycle.all_nodes.cluster.names
         tied = tuple(names[row] for row in cycle.choice)
         yield Tie(nodes=tied, takes_turns=cycle.release.behaviour.best_nodes_take_turns)
+    nodes = cycle.all_nodes.cluster.nodes
+    unready = tuple(nodes[row].name for row in cycle.choice if _is_untainted_though_not_ready(nodes[row]))
+    if unready:
+        yield NotReadyNodes(nodes=unready)
+
+
+def _is_untainted_though_not_ready(node: Node) -> bool:
+    """Its kubelet says nothing or is not ready, and nobody has tainted it so."""
+    ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
 
 
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:

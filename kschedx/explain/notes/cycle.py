@@ -81,6 +81,17 @@ class Tie(NoteFacts, frozen=True, kw_only=True):
         return {"nodes": list(self.nodes)}
 
 
+class NotReadyNodes(NoteFacts, frozen=True, kw_only=True):
+    """Nodes that are chosen although they are not ready: kube-scheduler looks at taints, and they have none of that."""
+
+    id: ClassVar[str] = "not-ready-node"
+    nodes: tuple[str, ...]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"nodes": list(self.nodes)}
+
+
 class AutoscalerUnreadable(NoteFacts, frozen=True, kw_only=True):
     """What cluster-autoscaler says of itself is not understood."""
 
@@ -117,6 +128,7 @@ CycleNote: TypeAlias = (
     | Sampling
     | SingleFeasibleNode
     | Tie
+    | NotReadyNodes
     | AutoscalerUnreadable
     | KarpenterUnreadable
 )

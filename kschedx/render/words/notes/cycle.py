@@ -14,12 +14,14 @@ from kschedx.explain.notes.cycle import (
     KeepsAccount,
     NominatedNodeFirst,
     NotMeasured,
+    NotReadyNodes,
     Sampling,
     SingleFeasibleNode,
     Tie,
     UnknownPlugins,
 )
 from kschedx.framework.unheard import Stake, Unheard, open_stake
+from kschedx.render.units import listed
 
 
 def text(note: CycleNote) -> str:
@@ -52,6 +54,9 @@ def text(note: CycleNote) -> str:
         case Tie():
             how = "they take turns" if note.takes_turns else "kube-scheduler picks one at random"
             return f"{len(note.nodes):,} nodes share the highest total: {how}"
+        case NotReadyNodes(nodes=nodes):
+            named = f"{nodes[0]} is" if len(nodes) == 1 else f"{listed(nodes, 2)} are"
+            return f"{named} not ready, and no taint says so: kube-scheduler looks at taints alone"
         case AutoscalerUnreadable(error=error):
             return f"what cluster-autoscaler would do is not known: {error}"
         case KarpenterUnreadable(error=error):

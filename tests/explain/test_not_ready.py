@@ -1,0 +1,32 @@
+"""A chosen node that is not ready, where nobody has tainted it."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from tests.builders import Manifest, node, pod
+
+NOT_READY = "node.kubernetes.io/not-ready"
+
+
+def a_node(status: str, *taints: str) -> Manifest:
+    ready = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": status}]}
+    return {**node("a", taints=[f"{key}:NoSchedule" for key in taints]), "status": ready}
+
+
+@pytest.mark.parametrize(
+    ("one", "is_told"),
+    [(a_node("True"), False), (a_node("False"), True), (a_node("Unknown"), True), (node("a"), False)],
+    ids=["ready", "not-ready", "unknown", "unsaid"],
+)
+def test_it_is_told(one: Manifest, is_told: bool) -> None:
+    notes = kschedx.explain(kschedx.Snapshot.from_objects([one, pod("p")]), "default/p").notes
+    told = [note.text for note in notes if note.id == "not-ready-node"]
+    assert told == (["a is not ready, and no taint says so: kube-scheduler looks at taints alone"] if is_told else [])
+
+
+def test_who_tolerates_the_taint_knows() -> None:
+    me = pod("p", spec={"tolerations": [{"key": NOT_READY, "operator": "Exists"}]})
+    notes = kschedx.explain(kschedx.Snapshot.from_objects([a_node("False", NOT_READY), me]), "default/p").notes
+    assert "not-ready-node" not in {note.id for note in notes}
