@@ -32,7 +32,8 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
         return None
     domain = finding.resource.partition("/")[0]
-    wanted = (*VENDOR_LABELS.get(domain, (f"{domain}/",)), *(ANY_GPU if "gpu" in finding.resource else ()))
+    of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
+    wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
     keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
     found: dict[str, str] = {}
     for key in keys:

@@ -35,6 +35,7 @@ API_VERSIONS: Mapping[type[Struct], str] = {
 
 ONE_OLD_FIRST = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 """The strategy of a Deployment that never has more pods than it wants."""
+RECREATE = {"type": "Recreate"}
 CONTROLLER_MANAGER = "kube-controller-manager"
 KUBELET = "kubelet"
 
@@ -131,10 +132,12 @@ class Proposal(Struct, frozen=True, kw_only=True):
         patch = tuple(pod_patch(held, self.pod))
         if patch:
             yield Change(target=_target("Pod", self.pod.metadata.namespace, self.pod.metadata.name), patch=patch)
-        rollouts = {step.old.row: step.deployment for step in self.steps if isinstance(step, TakeOldFirst)}
-        for name in dict.fromkeys(rollouts.values()):
-            target = Target(api_version="apps/v1", kind="Deployment", namespace=pod.metadata.namespace, name=name)
-            yield Change(target=target, patch=(add("/spec/strategy", ONE_OLD_FIRST),))
+        rollouts = {step.old.row: step for step in self.steps if isinstance(step, TakeOldFirst)}
+        for step in rollouts.values():
+            namespace, name = pod.metadata.namespace, step.deployment
+            target = Target(api_version="apps/v1", kind="Deployment", namespace=namespace, name=name)
+            strategy = add("/spec/strategy", RECREATE if step.is_single else ONE_OLD_FIRST)
+            yield Change(target=target, patch=(strategy,))
         for row in self.deleted:
             pods = snapshot.pods
             target = _target("Pod", pods.namespaces[row], pods.names[row])

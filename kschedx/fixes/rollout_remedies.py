@@ -25,7 +25,7 @@ def taking_old_first(situation: Situation) -> Iterator[s.TakeOldFirst]:
         if snapshot.pods.node_names[row] not in seen and len(seen) < MOST_OLD:
             seen.add(snapshot.pods.node_names[row])
             victim = s.Victim(row=row, pod=snapshot.pods.key(row), priority=int(snapshot.pods.priorities[row]))
-            yield s.TakeOldFirst(deployment=owner.name, old=victim)
+            yield s.TakeOldFirst(deployment=owner.name, old=victim, is_single=_is_single(owner))
 
 
 def _surges(owner: Owner) -> bool:
@@ -37,6 +37,11 @@ def _surges(owner: Owner) -> bool:
     rolling = strategy.get("rollingUpdate")
     surge = rolling.get("maxSurge") if isinstance(rolling, dict) else None
     return strategy.get("type") != "Recreate" and str(surge) not in ("0", "0%")
+
+
+def _is_single(owner: Owner) -> bool:
+    spec = owner.manifest.get("spec")
+    return isinstance(spec, dict) and spec.get("replicas", 1) == 1
 
 
 def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Iterator[int]:

@@ -82,6 +82,10 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (repair("node.cloudprovider.kubernetes.io/shutdown"), "start the machine of n"),
         (repair("node.cloudprovider.kubernetes.io/uninitialized"), "get x to finish setting up n"),
         (repair("node.cilium.io/agent-not-ready"), "get the agent of x ready on n: it takes its taint away then"),
+        (
+            s.TakeOldFirst(deployment="web", old=victims("x/a")[0], is_single=True),
+            "let Deployment web take x/a away before it makes a new pod (Recreate)",
+        ),
         (s.AwaitController(gates=("kueue.x-k8s.io/admission",), controller="Kueue"), "once Kueue lets the pod go on"),
         (
             s.OfferResource(row=ROW, node="n", resource="a.b/gpu", amounts=(gpus(0, 2),), label="a.b/gpu.present=true"),

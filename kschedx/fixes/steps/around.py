@@ -150,11 +150,13 @@ class Victim(Struct, frozen=True, kw_only=True):
 
 
 class TakeOldFirst(Struct, frozen=True, kw_only=True):
-    """A Deployment takes an old pod away before it makes a new one (`maxSurge: 0`), which makes room for that."""
+    """A Deployment takes an old pod away before it makes a new one: `maxSurge: 0`, or `Recreate` where it wants one."""
 
     cost: ClassVar[Cost] = Cost.POD
     deployment: str
     old: Victim
+    is_single: bool = False
+    """The Deployment wants a single pod."""
 
 
 class DeletePods(Struct, frozen=True, kw_only=True):

@@ -114,6 +114,8 @@ def step_text(step: s.Step) -> str:
         case s.CreateDeviceClass():
             return f"create device class {step.name}"
         case s.TakeOldFirst():
+            if step.is_single:
+                return f"let Deployment {step.deployment} take {step.old.pod} away before it makes a new pod (Recreate)"
             told = "take an old pod away before it makes a new one (maxSurge: 0)"
             return f"let Deployment {step.deployment} {told}, such as {step.old.pod}"
         case s.DeletePods():
@@ -187,8 +189,8 @@ def _commands(step: s.Step) -> list[str]:
             labels = " ".join(quote(f"{key}={value}") for key, value in step.labels)
             return [f"kubectl label node {quote(step.node)} {labels} --overwrite"]
         case s.ReleaseVolume():
-            patch = '[{"op": "remove", "path": "/spec/claimRef"}]'
-            return [f"kubectl patch persistentvolume {quote(step.volume.name)} --type=json --patch='{patch}'"]
+            patch = '{"spec":{"claimRef":null}}'
+            return [f"kubectl patch pv {quote(step.volume.name)} -p '{patch}'"]
         case s.DeletePods() if not step.by_preemption:
             named = [one.pod.partition("/") for one in step.victims]
             return [f"kubectl delete pod {quote(name)} -n {quote(namespace)}" for namespace, _, name in named]
