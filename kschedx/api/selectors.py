@@ -51,7 +51,7 @@ class NodeSelectorTerm(Struct, frozen=True, kw_only=True, rename="camel", omit_d
         return not self.match_expressions and not self.match_fields
 
 
-class NodeSelector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class NodeSelector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, cache_hash=True):
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 

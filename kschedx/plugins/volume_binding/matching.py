@@ -21,6 +21,7 @@ from kschedx.snapshot.node_lookup import NodeLookup
 from kschedx.snapshot.rows import ClusterRow
 
 NO_VOLUME = -1
+_NONE = np.zeros(0, dtype=np.int64)
 
 _NEAREST = 10
 _FURTHEST_FIRST = (
@@ -252,18 +253,21 @@ def _choose(
         reached = here[np.isin(here, lookup.selector(volume.required_node_affinity), assume_unique=True)]
         choice[reached] = number
         undecided[here] = False
-    best = np.full(count, len(search.fitting), dtype=np.int64)
-    for reach, ranks in search.by_reach.items():
-        rows = lookup.selector(reach)
-        rows = rows[undecided[rows]]
-        for rank in ranks:
-            if not len(rows):
-                break
-            gone = _is_taken(numbers[search.fitting[rank].name], taken, rows)
-            free = rows[~gone]
-            best[free] = np.minimum(best[free], rank)
-            rows = rows[gone]
     number_of_rank = np.array([*(numbers[volume.name] for volume in search.fitting), NO_VOLUME], dtype=np.int64)
+    # of volumes with one reach, a node looks at no more than the earlier claims can have taken, and one
+    offered = [(lookup.selector(reach), ranks[: len(taken) + 1]) for reach, ranks in search.by_reach.items()]
+    rows = np.concatenate([reached for reached, ranks in offered for _ in ranks] or [_NONE])
+    ranks = np.repeat(
+        np.array([rank for _, its in offered for rank in its], dtype=np.int64),
+        [len(reached) for reached, its in offered for _ in its],
+    )
+    free = undecided[rows]
+    for earlier in taken:
+        free &= earlier[rows] != number_of_rank[ranks]
+    rows, ranks = rows[free], ranks[free]
+    best = np.full(count, len(search.fitting), dtype=np.int64)
+    last_first = np.argsort(-ranks, kind="stable")
+    best[rows[last_first]] = ranks[last_first]  # what is written last stays
     return np.where(undecided, number_of_rank[best], choice)
 
 
