@@ -1,4 +1,5 @@
-"""Decisions on a cluster that moves: replicas one after the other, preemption, a queue of many kinds, a drain.
+"""Decisions on a cluster that moves: replicas one after the other, with claims, beside nominated pods; preemption, a
+queue of many kinds, a drain.
 
 python benchmarks/moving.py CLUSTER.json [NUMBER]
 
@@ -12,7 +13,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 import kschedx
+from kschedx.api.pod_volumes import PersistentVolumeClaimVolumeSource, Volume
 from kschedx.api.types import Pod
 from kschedx.explain.setup import Setup
 from kschedx.simulate.simulator import Options, Simulator
@@ -43,6 +47,57 @@ def pods(number: int, *, cpu: str = "100m", memory: str = "128Mi", kinds: int = 
     return [table[row] for row in range(len(table))]
 
 
+def with_claims(new: Sequence[Pod], zones: Sequence[str]) -> tuple[Snapshot, list[Pod]]:
+    """The pods as a StatefulSet makes them, each with a claim of its own, and a cluster of their storage: volumes that
+    are there, each within reach of one of `zones`, or without any that are to be made."""
+    storage_class = {"apiVersion": "storage.k8s.io/v1", "metadata": {"name": "zonal"}, "provisioner": "csi.example.com"}
+    objects: list[dict[str, object]] = [
+        {**storage_class, "kind": "StorageClass", "volumeBindingMode": "WaitForFirstConsumer"}
+    ]
+    made = []
+    for index, pod in enumerate(new):
+        name = f"data-{pod.metadata.name}"
+        labels = {**pod.metadata.labels, "apps.kubernetes.io/pod-index": str(index)}
+        source = Volume(name="data", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
+        made.append(
+            replace(pod, metadata=replace(pod.metadata, labels=labels), spec=replace(pod.spec, volumes=(source,)))
+        )
+        spec: dict[str, object] = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "zonal",
+            "resources": {"requests": {"storage": "10Gi"}},
+        }
+        metadata: dict[str, object] = {"name": name, "namespace": "team-1", "uid": name}
+        if zones:
+            spec |= {"volumeName": name}
+            metadata |= {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+            zone = {"key": ZONE, "operator": "In", "values": [zones[index % len(zones)]]}
+            reach = {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}
+            source_of = {"csi": {"driver": "csi.example.com", "volumeHandle": name}}
+            of = {"capacity": {"storage": "10Gi"}, "storageClassName": "zonal", "nodeAffinity": reach, **source_of}
+            claimed = {"claimRef": {"namespace": "team-1", "name": name, "uid": name}}
+            objects.append(
+                {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {**of, **claimed}}
+            )
+        objects.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+    return Snapshot.from_objects(objects), made
+
+
+def beside_nominated(snapshot: Snapshot, number: int) -> Snapshot:
+    """A pod of high priority is nominated for each of some nodes, and no scheduler has placed it yet."""
+    waiting = pods(number, priority=1_000_000)
+    names = snapshot.cluster.names
+    nominated = [
+        replace(
+            pod,
+            metadata=replace(pod.metadata, name=f"nominated-{row}"),
+            status=replace(pod.status, nominated_node_name=names[row * 7]),
+        )
+        for row, pod in enumerate(waiting)
+    ]
+    return with_pods(snapshot, nominated)
+
+
 def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, Simulator]:
     """Seconds of the processor for the queue of these pods, what is worked out once left out."""
     world = with_pods(snapshot, new)
@@ -69,6 +124,14 @@ def main(path: str, number: int) -> None:
         "preferred affinity": pods(number, affinity=near),
         "preemption": pods(min(number, 200), cpu="2", memory="128Mi", priority=1_000_000, nodeSelector={"full": "yes"}),
     }
+    zones = sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone is not None})
+    for name, reached in (("a claim each, volumes to be made", []), ("a claim each, bound to zonal volumes", zones)):
+        storage, new = with_claims(pods(number), reached)
+        took, simulator = queue(snapshot.with_storage(storage.storage), setup, new)
+        placed = sum(step.node is not None for step in simulator.queue.steps)
+        print(f"{name}: {placed / took:,.0f} a second")
+    took, _ = queue(beside_nominated(snapshot, 50), setup, pods(number))
+    print(f"plain, beside 50 nominated pods: {(number - 1) / took:,.0f} a second")
     for what, new in specs.items():
         cluster = filled(snapshot) if what == "preemption" else snapshot
         took, simulator = queue(cluster, setup, new)
@@ -86,8 +149,6 @@ def main(path: str, number: int) -> None:
 
 def filled(snapshot: Snapshot) -> Snapshot:
     """Every node offers what its pods ask for and nothing more, so that nobody comes without somebody going."""
-    from msgspec.structs import replace
-
     nodes = Setup.for_cluster(snapshot).scheduler.nodes
     changed = {}
     for row, node in enumerate(snapshot.cluster.nodes):

@@ -23,7 +23,6 @@ from kschedx.explain.notes.storage import (
     VolumeBoundElsewhere,
 )
 from kschedx.plugins.node_volume_limits.attached import is_counted
-from kschedx.plugins.volume_binding.matching import Search, SearchError
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -75,6 +74,8 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
     storage_class = snapshot.storage.classes.get(claim.storage_class)
     if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
         return
+    from kschedx.plugins.volume_binding.matching import Search, SearchError  # most pods have no such claim
+
     volumes = snapshot.storage.volumes_of_class.get(claim.storage_class, ())
     try:
         search = Search(claim, volumes, attributes_classes=True)

@@ -7,6 +7,7 @@ pkg/scheduler/schedule_one_podgroup.go of 1.36.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,13 +16,15 @@ from kschedx.api.scheduling import PodGroup
 from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.attempt import Try
 from kschedx.holding.model import Group, Member
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.framework.moving import Run
 
 MOST_MEMBERS = 50
 """Pods of a group that are each tried."""
@@ -62,6 +65,8 @@ def group_of(scheduler: Scheduler, cycle: Cycle, attempt: Try) -> Group | None:
     )
     if not is_heeded or found.more or _is_for_others(scheduler, cycle, group):
         return found
+    from kschedx.framework.moving import Run  # few pods are members of a gang
+
     try:
         first = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=0)
         if first.lacks_room and first.has_ties:
