@@ -8,6 +8,7 @@ Figures are of the processor's time, so that what else a machine does is not in 
 
 from __future__ import annotations
 
+import gc
 import resource
 import sys
 import time
@@ -101,6 +102,7 @@ def beside_nominated(snapshot: Snapshot, number: int) -> Snapshot:
 def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, Simulator]:
     """Seconds of the processor for the queue of these pods, what is worked out once left out."""
     world = with_pods(snapshot, new)
+    gc.collect()  # the runs before this one are gone
     simulator = Simulator(world, setup, Options(recreate=False))
     first = len(snapshot.pods)
     simulator.queue.run([first])
@@ -110,6 +112,7 @@ def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, 
 
 
 def main(path: str, number: int) -> None:
+    gc.disable()  # as the commands do
     snapshot = kschedx.load(path)
     setup = Setup.for_cluster(snapshot)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
