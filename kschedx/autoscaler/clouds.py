@@ -1,6 +1,6 @@
 """What depends on the cloud: the label that announces a GPU, and the labels that do not count when groups are compared.
 
-Upstream: GPULabel of each cloud provider, processors/nodegroupset/*_nodegroups.go, utils/gpu/gpu.go.
+Upstream: GPULabel of each cloud provider, processors/nodegroupset/*_nodegroups.go.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ GPU_LABELS: Mapping[str, str] = {
     "azure": "kubernetes.azure.com/accelerator",
     "clusterapi": "cluster-api/accelerator",
 }
-
-GPU_RESOURCES = ("nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx")
-"""In the order in which they are looked for."""
 
 IGNORED_LABELS = frozenset({
     "kubernetes.io/hostname",

@@ -80,9 +80,14 @@ class Flags(Struct, frozen=True, kw_only=True):
             read.pop("startup_taint_prefixes", None)
         if not behaviour.cordoned_templates_can_be_opened:
             read.pop("scale_from_unschedulable", None)
-        read["startup_taints"] = tuple(
-            key for name in ("startup-taint", "ignore-taint") for key in _texts(written.get(name, ()))
-        )
+        if not behaviour.startup_taints_are_named:
+            read.pop("status_taints", None)
+        if not behaviour.schedulers_can_be_bypassed:
+            read.pop("bypassed_schedulers", None)
+        if not behaviour.schedulers_can_be_allowed:
+            read.pop("allowed_schedulers", None)
+        named = ("startup-taint", "ignore-taint") if behaviour.startup_taints_are_named else ("ignore-taint",)
+        read["startup_taints"] = tuple(key for name in named for key in _texts(written.get(name, ())))
         return cls(**read, limits=limits_of(written))
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.api.quantity import value
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import Node
-from kschedx.autoscaler.clouds import GPU_RESOURCES, gpu_label
+from kschedx.autoscaler.clouds import gpu_label
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.status import GroupStatus, Health, ScaleUp
 from kschedx.autoscaler.taints import TO_BE_DELETED, TaintRules
@@ -98,7 +98,11 @@ def node_states(
 ) -> tuple[NodeState, ...]:
     """Every node in list order; `now` in nanoseconds since 1970."""
     judge = _Judge(
-        rules=TaintRules.of(flags), gpu_label=gpu_label(flags.cloud_provider), flags=flags, behaviour=behaviour, now=now
+        rules=TaintRules.of(flags, behaviour),
+        gpu_label=gpu_label(flags.cloud_provider),
+        flags=flags,
+        behaviour=behaviour,
+        now=now,
     )
     return tuple(judge.state(ClusterRow(row), node, group_of(node)) for row, node in enumerate(nodes))
 
@@ -117,7 +121,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         lacks = ""
         if is_ready and not node.spec.unschedulable:
             startup = (taint.key for taint in node.spec.taints if self.rules.is_startup(taint.key))
-            lacks = _missing_gpu(node, self.gpu_label) or next(startup, "")
+            lacks = _missing_gpu(node, self.gpu_label, self.behaviour.gpus_that_show) or next(startup, "")
             is_ready = not lacks
         return NodeState(
             row=row,
@@ -158,16 +162,16 @@ def _conditions(node: Node) -> tuple[bool, int]:
     return (is_ready, since) if found else (False, 0)
 
 
-def _missing_gpu(node: Node, label: str | None) -> str:
+def _missing_gpu(node: Node, label: str | None, resources: Sequence[str]) -> str:
     """The GPU label of a node that has no GPU to offer."""
     if label is None or label not in node.metadata.labels:
         return ""
-    return "" if gpus_of(node) is not None else label
+    return "" if gpus_of(node, resources) is not None else label
 
 
-def gpus_of(node: Node) -> int | None:
-    """The first kind of GPU that the node offers, or None where it offers none."""
-    for resource in GPU_RESOURCES:
+def gpus_of(node: Node, resources: Sequence[str]) -> int | None:
+    """The first kind of GPU that the node offers, of these, or None where it offers none."""
+    for resource in resources:
         written = node.status.allocatable.get(resource)
         if written is not None and value(written) != 0:
             return value(written)

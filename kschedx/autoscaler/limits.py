@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kschedx.api.quantity import value
 from kschedx.api.types import Node
-from kschedx.autoscaler.clouds import GPU_RESOURCES, gpu_label
+from kschedx.autoscaler.clouds import gpu_label
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.groups import Group, gpus_of
 from kschedx.autoscaler.templates import CloudTemplate, Template
@@ -37,6 +37,7 @@ class Machines(Struct, frozen=True, kw_only=True):
 
     cloud_provider: str
     cloud: Mapping[str, CloudTemplate]
+    gpu_resources: tuple[str, ...]
     counts_gpus: bool = True
     """Whether GPUs are looked at; with quotas they always are, before only where a limit is about them."""
 
@@ -54,7 +55,7 @@ class Machines(Struct, frozen=True, kw_only=True):
         if not self.counts_gpus or label is None or label not in node.metadata.labels:
             return "", 0
         kind = node.metadata.labels[label]
-        offered = gpus_of(node)
+        offered = gpus_of(node, self.gpu_resources)
         if offered is not None:
             return kind, offered
         if group is None:
@@ -62,7 +63,7 @@ class Machines(Struct, frozen=True, kw_only=True):
         if group not in self.cloud:
             raise LoopError("Not implemented")
         capacity = self.cloud[group].node.status.capacity
-        return next(((kind, value(capacity[name])) for name in GPU_RESOURCES if name in capacity), ("", 0))
+        return next(((kind, value(capacity[name])) for name in self.gpu_resources if name in capacity), ("", 0))
 
 
 def _capacity(node: Node, resource: str) -> int:

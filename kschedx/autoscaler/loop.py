@@ -21,7 +21,6 @@ from kschedx.autoscaler.packing import Packing
 from kschedx.autoscaler.pods import (
     Outcome,
     are_all_new,
-    asks_for_gpu,
     old_enough,
     without_place,
 )
@@ -144,7 +143,8 @@ class Loop:
         return tuple(waiting)
 
     def _asks_for_gpu(self, row: int) -> bool:
-        return asks_for_gpu(self.state.pods.requests(self.state.options)[row].amounts)
+        amounts = self.state.pods.requests(self.state.options)[row].amounts
+        return not amounts.keys().isdisjoint(self.state.behaviour.gpu_resources)
 
     def _checked(self, world: World, rows: Sequence[int]) -> dict[int, dict[str, Verdict]]:
         """Each pod against each group's template in the cluster as it is, before any packing.
@@ -246,6 +246,7 @@ class Loop:
         machines = Machines(
             cloud_provider=self.state.flags.cloud_provider,
             cloud=self.state.setup.cloud,
+            gpu_resources=self.state.behaviour.gpu_resources,
             counts_gpus=self.state.behaviour.limits_are_quotas
             or any(limit.resource not in ("cpu", "memory") for limit in self.state.flags.limits),
         )

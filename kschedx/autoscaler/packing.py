@@ -31,7 +31,7 @@ class Packing:
 
     @cached_property
     def _similarity(self) -> Similarity:
-        return Similarity(self._state.templates, self._state.flags, self._state.options)
+        return Similarity(self._state.templates, self._state.flags, self._state.options, self._state.behaviour)
 
     def _similar(self, name: str, fitting: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
         if not self._state.flags.balance_similar_node_groups:

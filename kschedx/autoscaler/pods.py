@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from kschedx.api.annotations import SCALE_UP_DELAY
 from kschedx.api.timestamps import nanoseconds
-from kschedx.autoscaler.clouds import GPU_RESOURCES
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.autoscaler.kinds import PodKinds
@@ -154,7 +153,3 @@ def created(pods: PodTable, row: int) -> int:
     """Nanoseconds since 1970; long ago where the pod does not say."""
     text = pods.creation_timestamps[row]
     return nanoseconds(text) if text else -(2**62)
-
-
-def asks_for_gpu(amounts: Iterable[str]) -> bool:
-    return any(resource in GPU_RESOURCES for resource in amounts)

@@ -36,11 +36,14 @@ class Resize(Struct, kw_only=True):
 class Similarity:
     """Whether two groups are alike enough to share new nodes."""
 
-    def __init__(self, templates: Mapping[str, Template], flags: Flags, options: RequestOptions) -> None:
+    def __init__(
+        self, templates: Mapping[str, Template], flags: Flags, options: RequestOptions, behaviour: AutoscalerBehaviour
+    ) -> None:
         self._templates = templates
         self._flags = flags
         self._options = options
         own = IGNORED_LABELS_OF.get(flags.cloud_provider, frozenset())
+        own -= behaviour.labels_still_compared
         self._ignored = IGNORED_LABELS | own | frozenset(flags.balancing_ignore_labels)
 
     def alike(self, first: str, second: str) -> bool:

@@ -11,15 +11,14 @@ from msgspec import Struct
 
 from kschedx.api.types import Taint
 from kschedx.autoscaler.flags import Flags
+from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
-STARTUP_PREFIXES = (
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-)
-STATUS_PREFIXES = ("status-taint.cluster-autoscaler.kubernetes.io/",)
+IGNORE_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+STARTUP_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
 
 _DROPPED = frozenset({
     TO_BE_DELETED, DELETION_CANDIDATE,
@@ -38,13 +37,16 @@ class TaintRules(Struct, frozen=True, kw_only=True):
     startup: frozenset[str]
     startup_prefixes: tuple[str, ...]
     status: frozenset[str]
+    status_prefixes: tuple[str, ...]
 
     @classmethod
-    def of(cls, flags: Flags) -> TaintRules:
+    def of(cls, flags: Flags, behaviour: AutoscalerBehaviour) -> TaintRules:
+        named = behaviour.startup_taints_are_named
         return cls(
             startup=frozenset(flags.startup_taints),
-            startup_prefixes=STARTUP_PREFIXES + flags.startup_taint_prefixes,
+            startup_prefixes=(IGNORE_PREFIX, *((STARTUP_PREFIX,) if named else ()), *flags.startup_taint_prefixes),
             status=frozenset(flags.status_taints),
+            status_prefixes=(STATUS_PREFIX,) if named else (),
         )
 
     def is_startup(self, key: str) -> bool:
@@ -56,4 +58,4 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         return tuple(taint for taint in taints if not self._is_passing(taint.key))
 
     def _is_passing(self, key: str) -> bool:
-        return key in _DROPPED or self.is_startup(key) or key in self.status or key.startswith(STATUS_PREFIXES)
+        return key in _DROPPED or self.is_startup(key) or key in self.status or key.startswith(self.status_prefixes)

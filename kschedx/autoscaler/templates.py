@@ -143,7 +143,7 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
             if controller is not None and controller.kind == "DaemonSet":
                 running.add(controller.uid)
         for daemon_set in self.daemon_sets:
-            if daemon_set.uid in running or not (force or daemon_set.is_critical):
+            if daemon_set.uid in running or not (force or self._is_always_added(daemon_set)):
                 continue
             if runs_on(daemon_set.pod.spec, sanitized, comparison=self.compares_taints):
                 staying.append(daemon_set.pod)
@@ -168,6 +168,9 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
                 labels[beta] = labels[stable]
         return replace(made, node=replace(made.node, metadata=replace(made.node.metadata, labels=labels)))
 
+    def _is_always_added(self, daemon_set: DaemonSet) -> bool:
+        return daemon_set.is_critical and self.behaviour.critical_daemon_sets_are_added
+
     def _sanitized(self, group: str, node: Node) -> Node:
         name = f"template-node-for-{group}"
         metadata = ObjectMeta(
@@ -178,7 +181,7 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
         )
         spec = replace(
             node.spec,
-            taints=TaintRules.of(self.flags).lasting(node.spec.taints),
+            taints=TaintRules.of(self.flags, self.behaviour).lasting(node.spec.taints),
             unschedulable=node.spec.unschedulable and not self.flags.scale_from_unschedulable,
         )
         return replace(node, metadata=metadata, spec=spec)

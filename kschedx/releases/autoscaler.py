@@ -11,8 +11,18 @@ from kschedx.releases.dates import DatedFacts, Minor, dated, minor, since
 MEASURED = ("1.36", "1.33")
 
 
+_NVIDIA, _DIRECT_X = "nvidia.com/gpu", "microsoft.com/directx"
+_GPUS = (_NVIDIA, "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", _DIRECT_X)
+_ZONE_ID = "topology.k8s.aws/zone-id"
+_OF_IMAGES = ("kubernetes.azure.com/node-image-version", "kubernetes.azure.com/consolidated-additional-properties")
+
+
 class AutoscalerBehaviour(DatedFacts):
-    """The claims that hold in one release."""
+    """The claims that hold in one release.
+
+    Not among them: before 1.32, pods of one controller with different variables (`env`) are judged apart; a snapshot
+    keeps no variables.
+    """
 
     # --- state of the groups (clusterstate/clusterstate.go)
 
@@ -26,15 +36,30 @@ class AutoscalerBehaviour(DatedFacts):
     nominated_pods_are_placed: bool = since("1.36")
     """A nominated pod is on its node from the start and never helped; before, it is put there after the expendable
     ones are dropped, and only if the node exists."""
+    schedulers_can_be_bypassed: bool = since("1.29")
+    """`--bypassed-scheduler-names`."""
+    schedulers_can_be_allowed: bool = since("1.35")
+    """`--allowed-scheduler-names`."""
     max_nodes_total_is_told: bool = since("1.33")
     """Where the cluster is at its maximum, each pod left gets an event."""
 
     # --- templates (simulator/node_info_utils.go)
 
+    critical_daemon_sets_are_added: bool = since("1.33")
+    """Those that are system-node-critical are on a template even if the example has no pod of them."""
+    startup_taints_are_named: bool = since("1.29")
+    """`--startup-taint`, `--status-taint` and the prefixes of their own; before, only those that are ignored."""
     templates_are_labelled: bool = since("1.36")
     """A template has a label of its own."""
     cordoned_templates_can_be_opened: bool = since("1.32")
     """`--scale-from-unschedulable`."""
+
+    # --- GPUs (utils/gpu/gpu.go, processors/customresources/gpu_processor.go)
+
+    gpu_resources: tuple[str, ...] = dated({"1.26": (_NVIDIA,), "1.35": _GPUS})
+    """What pods ask for and limits count, in the order in which a node is looked at."""
+    gpus_that_show: tuple[str, ...] = dated({"1.26": (_NVIDIA, _DIRECT_X), "1.35": _GPUS})
+    """A node that is labelled as one with a GPU is ready once it offers one of these."""
 
     # --- limits (resourcequotas, core/scaleup/resource/manager.go)
 
@@ -66,6 +91,10 @@ class AutoscalerBehaviour(DatedFacts):
 
     # --- the choice (config/flags/flags.go, core/scaleup/orchestrator)
 
+    labels_still_compared: frozenset[str] = dated(
+        {"1.26": frozenset({_ZONE_ID, *_OF_IMAGES}), "1.31": frozenset({_ZONE_ID}), "1.35": frozenset()}
+    )
+    """Labels that tell groups apart, and in later releases do not (processors/nodegroupset)."""
     default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})
     failures_are_told: bool = since("1.36")
     """Pods that would have fitted are told of a failure after the choice."""

@@ -21,7 +21,7 @@ from kschedx.autoscaler.cluster import Autoscaler, Options
 from kschedx.autoscaler.groups import NodeState, cluster_is_healthy
 from kschedx.autoscaler.scale_down.flags import ScaleDownFlags
 from kschedx.autoscaler.scale_down.pods import MENDED_BY_ANNOTATION, SECOND, Fate, Fates, PodFate
-from kschedx.autoscaler.scale_down.utilization import Utilization, utilization
+from kschedx.autoscaler.scale_down.utilization import Hardware, Utilization, utilization
 from kschedx.autoscaler.status import GroupStatus
 from kschedx.autoscaler.world import World
 from kschedx.errors import UndecidableError
@@ -126,6 +126,15 @@ class ScaleDown:
         return self._autoscaler
 
     @cached_property
+    def _hardware(self) -> Hardware:
+        counts = self._behaviour.devices_count or self.flags.counts_devices
+        return Hardware(
+            gpu_label=gpu_label(self._autoscaler.flags.cloud_provider),
+            gpu_resources=self._behaviour.gpu_resources,
+            devices=self._snapshot.devices if counts else None,
+        )
+
+    @cached_property
     def _settled(self) -> tuple[World, Mapping[ClusterRow, ClusterRow]]:
         return self._loop.settled()
 
@@ -136,9 +145,7 @@ class ScaleDown:
         node = self._snapshot.cluster.nodes[row]
         rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
-        label = gpu_label(self._autoscaler.flags.cloud_provider)
-        devices = self._snapshot.devices if self._behaviour.devices_count or self.flags.counts_devices else None
-        used = utilization(node, rows, self._snapshot.pods, self._fates, self.flags, self._options, label, devices)
+        used = utilization(node, rows, self._snapshot.pods, self._fates, self.flags, self._options, self._hardware)
         places, stranded = self._moved(row, [one for one in pods if one.fate is Fate.MOVES])
         found = Removal(
             node=name,

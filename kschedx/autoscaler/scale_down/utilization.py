@@ -13,7 +13,6 @@ from kschedx.api.annotations import MIRROR
 from kschedx.api.quantity import milli_value, value
 from kschedx.api.resources import RequestOptions, pod_request
 from kschedx.api.types import Node
-from kschedx.autoscaler.clouds import GPU_RESOURCES
 from kschedx.autoscaler.scale_down.devices import device_use, has_devices
 from kschedx.autoscaler.scale_down.flags import ScaleDownFlags
 from kschedx.autoscaler.scale_down.pods import Fates
@@ -43,6 +42,16 @@ class Utilization(Struct, frozen=True, kw_only=True):
         return self.requested / self.offered if self.offered else 0.0
 
 
+class Hardware(Struct, frozen=True, kw_only=True):
+    """What counts beside cpu and memory."""
+
+    gpu_label: str | None
+    """Of the cloud."""
+    gpu_resources: tuple[str, ...]
+    devices: Devices | None
+    """Of the cluster, where the autoscaler looks at them."""
+
+
 def utilization(
     node: Node,
     rows: Iterable[int],
@@ -50,11 +59,10 @@ def utilization(
     fates: Fates,
     flags: ScaleDownFlags,
     options: RequestOptions,
-    gpu_label: str | None,
-    devices: Devices | None,
+    hardware: Hardware,
 ) -> Utilization | None:
     """None where the node offers no cpu or no memory, or a pool of its devices is not whole: the autoscaler cannot
-    count it, and leaves it alone. `devices` are those of the cluster, where the autoscaler looks at them."""
+    count it, and leaves it alone."""
     rows = tuple(rows)
     requests: list[tuple[bool, Mapping[str, int]]] = []
     for row in rows:
@@ -74,14 +82,14 @@ def utilization(
             resource=resource, requested=requested, offered=allocatable - ignored, threshold=threshold, is_gpu=is_gpu
         )
 
-    gpu = next((name for name in GPU_RESOURCES if _offered(node, name)), None)
-    if gpu is not None or (gpu_label is not None and gpu_label in node.metadata.labels):
-        resource = gpu or GPU_RESOURCES[0]
+    gpu = next((name for name in hardware.gpu_resources if _offered(node, name)), None)
+    if gpu is not None or hardware.gpu_label in node.metadata.labels:
+        resource = gpu or hardware.gpu_resources[0]
         found = used(resource, flags.gpu_threshold, is_gpu=True)
         idle = Utilization(resource=resource, requested=0, offered=0, threshold=flags.gpu_threshold, is_gpu=True)
         return found or idle  # GPUs that are not there yet do not keep the node
-    if devices is not None and has_devices(node.name, devices):
-        use = device_use(node.name, {pods.key(row) for row in rows}, devices)
+    if hardware.devices is not None and has_devices(node.name, hardware.devices):
+        use = device_use(node.name, {pods.key(row) for row in rows}, hardware.devices)
         if use is None:
             return None
         return Utilization(
