@@ -17,9 +17,11 @@ from kschedx.answer.explanation import Explanation
 from kschedx.answer.run import explain
 from kschedx.answer.subject import Subject
 from kschedx.api.daemon_set_pods import pinned
+from kschedx.api.resource_quota import not_created
 from kschedx.explain.blockers import Blocker
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.grouping import NodeGroup
+from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.snapshot.rows import each_row
@@ -37,6 +39,31 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     """Of a pod that is not tied to a node."""
     subject: Subject
     setup: Setup
+    has_pod: frozenset[str] = frozenset()
+    """The nodes that have its pod already, which quotas count."""
+
+    @cached_property
+    def _made(self) -> tuple[int, str]:
+        """How many of the pods that are to come quotas let in, and why not the next."""
+        nodes = (*self.runs, *(name for group in self.waits for name in self.names(group)))
+        quotas = Ledger(self.subject.snapshot, self.setup.release)
+        number = len(self.has_pod.intersection(nodes))
+        for _ in range(len(nodes) - number):
+            refusal = quotas.take(self.subject.pod)
+            if refusal is not None:
+                return number, not_created(self.subject.pod, refusal)
+            number += 1
+        return number, ""
+
+    @property
+    def refused(self) -> int:
+        """Of how many nodes the API server does not take the pod, whichever they are."""
+        return len(self.runs) + sum(group.count for group in self.waits) - self._made[0]
+
+    @property
+    def refusal(self) -> str:
+        """Why, in the words of the event; empty where it takes all."""
+        return self._made[1]
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
@@ -80,7 +107,8 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         """Scheduled where every pod that is made fits."""
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
-            return Outcome.SCHEDULED if self.runs and not self.waits else Outcome.UNSCHEDULABLE
+            is_whole = self.runs and not self.waits and not self.refused
+            return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
     def to_dict(self) -> dict[str, object]:
@@ -90,6 +118,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
             "runs": list(self.runs),
             "waits": [list(self.names(group)) for group in self.waits],
             "leftOut": [list(self.names(group)) for group in self.left_out],
+            **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
         }
         return {**self.explanation.to_dict(), "daemonSet": found}
 
@@ -103,7 +132,8 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
-    return DaemonSetAnswer(name=name, explanation=explain(alone, setup), subject=alone, setup=setup)
+    has_pod = frozenset(pods.node_names[row] for row in rows)
+    return DaemonSetAnswer(name=name, explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod)
 
 
 def _is_left_out(group: NodeGroup) -> bool:

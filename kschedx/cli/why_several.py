@@ -82,8 +82,10 @@ def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written)
     name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, setup)
     whole = _item(wanted, subject, one, lambda: answer.explanation)
-    if answer.runs:
-        fit = tuple(Replica(pod=whole.pod, node=node) for node in answer.runs)
+    if answer.refused:
+        yield _refused_replicas(whole, (whole.pod,) * answer.refused, answer.refusal)
+    if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # whichever they are
+        fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
         yield replace(whole, replicas=fit, workload=name)
     for group in answer.waits:
         nodes = answer.names(group)

@@ -51,7 +51,8 @@ def refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | No
             if refusal is not None:
                 return forbidden(new, refusal)
     on = release.gates.get(_POD_LEVEL, False)
-    return quota_refusal(new, _quotas(snapshot, new.metadata.namespace, on), pod_level_resources=on)
+    quotas = _quotas(snapshot, new.metadata.namespace, on)
+    return quota_refusal(new, quotas, pod_level_resources=on) if quotas else None
 
 
 class Ledger:

@@ -37,6 +37,11 @@ def daemon_set(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> li
     lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
     if answer.diagnosis.stops:
         return [*lines, *_stopped(answer, width)]
+    if answer.refused:
+        whichever = "whichever it is" if answer.refused == 1 else "whichever they are"
+        told = f"{count(answer.refused, 'node')}, {whichever}: the API server refuses the pod"
+        lines += [BLANK, *paragraph(told, width, first="✗ ", style=BAD)]
+        lines += paragraph(answer.refusal, width, first="  refused   ")
     for group in answer.waits if wide else answer.waits[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "✗ ", BAD, width, wide=wide), *_fix(answer, group, width)]
     if answer.runs:
@@ -55,7 +60,10 @@ def daemon_set(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> li
     return [*lines, BLANK, *paragraph(about, width, style=DIM)]
 
 
-_TOLD = frozenset({"applied-together", "foreign-workload", "old-api-version", "unlikely-amount", "missing-kind"})
+_TOLD = frozenset({
+    "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied", "old-api-version",
+    "pod-security", "unlikely-amount",
+})  # fmt: skip
 """Notes about the manifest and the snapshot; others are about the choice among nodes, which nobody makes here."""
 
 

@@ -213,7 +213,10 @@ HOLDING = _object(
     },
 )
 
-DAEMON_SET = _object({"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)})
+DAEMON_SET = _object(
+    {"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)},
+    {"refused": INTEGER, "refusal": STRING},
+)
 
 _FAILED: Mapping[str, Json] = {"error": STRING, "ignored": {"const": True}}
 _VICTIMS = by_name(_object({"pods": STRINGS, "numPDBViolations": INTEGER}))

@@ -357,3 +357,21 @@ def test_a_claim_of_an_ephemeral_volume_that_nobody_makes(tmp_path: Path, replic
     )
     assert note["refusal"].startswith(said)
     assert said in why(tmp_path).out.replace("\n            ", " ")
+
+
+def test_pods_of_a_daemon_set_add_up(tmp_path: Path) -> None:
+    """One of three nodes has its pod, which the quota counts; there is room for one more."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": "u", "controller": True}
+    there = pod("web-x", on="n", metadata={"ownerReferences": [owner]}, spec=SMALL)
+    for limit, code in (("3", 0), ("2", 1)):
+        cluster(tmp_path, node("o"), node("p"), there, quota({"pods": "1"}, pods=limit))
+        written(tmp_path, workload("DaemonSet", SMALL))
+        ran = why(tmp_path)
+        assert ran.code == code
+        is_told = (
+            "✗ 1 node, whichever it is: the API server refuses the pod\n  refused   Error creating: pods" in ran.out
+        )
+        assert is_told is bool(code)
+        assert json.loads(why(tmp_path, "-o", "json").out)["daemonSet"].get("refused", 0) == code
+    written(tmp_path, workload("DaemonSet", SMALL), named(bare(SMALL), "y"))
+    assert why(tmp_path).out.startswith("4 pods: ")
