@@ -82,7 +82,7 @@ class Budget:
         mask &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         rows = np.flatnonzero(mask).tolist()
         healthy = sum(
-            pods.node[row] >= 0 and not pods.deletion_timestamps[row] and (row in fresh or is_ready(pods, row))
+            bool(pods.node[row] >= 0) and not pods.deletion_timestamps[row] and (row in fresh or is_ready(pods, row))
             for row in rows
         )
         needed = self._needed(snapshot, pods, rows)

@@ -95,11 +95,10 @@ class Simulation:
     @cached_property
     def queue(self) -> tuple[str, ...]:
         """Every pod that was ever in the queue, in its order, and is still in the cluster."""
-        keys: dict[str, None] = {}
-        for stage in self._stages:
-            left = stage.left - stage.queue.evicted.keys()
-            keys |= {stage.run.cluster.pods.key(row): None for row in stage.queue.queued if row not in left}
-        return tuple(key for key in keys if key in self.run.cluster.pods.rows)
+        keys = {stage.run.cluster.pods.key(row): None for stage in self._stages for row in stage.queue.queued}
+        rows = self.run.cluster.pods.rows
+        left = self._last.left - self._last.queue.evicted.keys()
+        return tuple(key for key in keys if key in rows and rows[key] not in left)
 
     @cached_property
     def evicted(self) -> frozenset[str]:

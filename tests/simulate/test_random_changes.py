@@ -1,0 +1,68 @@
+"""Laws of what follows from any changes: what is told agrees with the cluster afterwards."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
+from kschedx.render.simulation import simulation_lines
+from kschedx.schemas import check_document
+from kschedx.simulate.changes import changes
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulator import Options
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.simulate.clusters import shop
+from tests.simulate.test_rollouts import CPU, daemons, stateful
+
+
+def some_change(dice: Random) -> dict[str, object]:
+    node, cpu = f"node-{dice.randint(1, 5)}", dice.choice(["500m", "1", "2", "3", "5", "9"])
+    verb, text = dice.choice(
+        [
+            ("set", f"{dice.choice(['deploy/web', 'deploy/batch', 'sts/db', 'ds/agent'])}:{CPU}={cpu}"),
+            ("set", f"sts/db:spec.podManagementPolicy={dice.choice(['Parallel', 'OrderedReady'])}"),
+            ("set", f"sts/db:spec.updateStrategy.rollingUpdate.partition={dice.randint(0, 4)}"),
+            ("set", f"ds/agent:spec.updateStrategy.rollingUpdate.maxSurge={dice.randint(0, 2)}"),
+            ("set", f"deploy/web:spec.strategy.type={dice.choice(['Recreate', 'RollingUpdate'])}"),
+            ("scale", f"{dice.choice(['deploy/web', 'sts/db'])}={dice.randint(0, 8)}"),
+            (dice.choice(["drain", "cordon", "uncordon", "remove-node"]), node),
+            ("taint", f"{node}:a=b:{dice.choice(['NoExecute', 'NoSchedule'])}"),
+            ("delete", dice.choice(["deploy/web", "sts/db", "pod/db-0", "pod/web-0"])),
+            ("add-nodes", f"{dice.randint(1, 3)}={node}"),
+        ]
+    )
+    return {verb: text}
+
+
+def simulated(seed: int) -> Simulation | None:
+    """None where one of the changes cannot be made, since another took away what it is about."""
+    dice = Random(seed)
+    db = stateful(["node-1", "node-2", dice.choice(["node-3", None])])
+    snapshot = Snapshot.from_objects([*shop(), *db, *daemons(["node-1", "node-2", "node-3", "node-4"])])
+    written = [some_change(dice) for _ in range(dice.randint(1, 5))]
+    options = Options(recreate=dice.random() < 0.8, force=True)
+    try:
+        wanted = changes(written, lambda path: [])
+        return simulate(snapshot, Setup.for_cluster(snapshot), wanted, options=options, namespace="shop")
+    except InputError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_told_is_what_there_is(seed: int) -> None:
+    found = simulated(seed)
+    if found is None:
+        return
+    pods = found.after.pods
+    keys = [pods.key(row) for row in range(len(pods))]
+    assert len(keys) == len({*keys})
+    assert not [key for key in keys if "~" in key], "every pod of a StatefulSet has its own name"
+    assert {key: pods.node_names[pods.rows[key]] for key in found.placed} == found.placed
+    assert {pods.key(row) for row in pods.pending} == {*found.pending, *found.gated, *found.of_others}
+    check_document(json.loads(json.dumps(found.to_dict())))
+    assert max(line.cell_len for line in simulation_lines(found, width=80)) <= 80
