@@ -157,15 +157,10 @@ def report(
     """A simulation in every form; `growth` is what the autoscaler added first, `provisioned` what Karpenter did."""
 
     def screen(wide: bool) -> None:
-        from kschedx.render.autoscaler import print_growth
+        from kschedx.render.growth import print_growth
         from kschedx.render.simulation import print_simulation
 
-        if growth is not None:
-            print_growth(growth)
-        if provisioned is not None:
-            from kschedx.render.karpenter import print_growth as print_provisioned
-
-            print_provisioned(provisioned)
+        print_growth(growth, provisioned)
         print_simulation(simulation, steps=steps, wide=wide, ties=ties)
 
     def document() -> Mapping[str, object]:

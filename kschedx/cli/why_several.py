@@ -267,16 +267,15 @@ def _rows(question: Question, wanted: Wanted, reached: Reached) -> list[int]:
 
 def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Iterator[str]:
     """What is added for all pods that wait."""
-    if autoscaler is not None:
-        from kschedx.autoscaler.growth import grow
-        from kschedx.render.words.autoscaler import growth_text
+    if autoscaler is None and karpenter is None:
+        return
+    from kschedx.autoscaler.growth import grow
+    from kschedx.karpenter.growth import grow as provisioned
+    from kschedx.render.growth import growth_texts
 
-        yield growth_text(grow(autoscaler))
-    if karpenter is not None:
-        from kschedx.karpenter.growth import grow as provisioned
-        from kschedx.render.words.karpenter import growth_text as provisioned_text
-
-        yield provisioned_text(provisioned(karpenter))
+    yield from growth_texts(
+        None if autoscaler is None else grow(autoscaler), None if karpenter is None else provisioned(karpenter)
+    )
 
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:

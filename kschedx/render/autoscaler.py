@@ -10,11 +10,9 @@ from rich.text import Text
 from kschedx.answer.explanation import Explanation
 from kschedx.autoscaler.cluster import GroupVerdict, PodScaling
 from kschedx.autoscaler.events import is_same_event, not_triggered
-from kschedx.autoscaler.growth import Growth
 from kschedx.autoscaler.pods import Outcome
 from kschedx.findings import InsufficientResource, TooManyPods
-from kschedx.render import terminal
-from kschedx.render.layout import BLANK, DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.layout import DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
 from kschedx.render.words import describe
@@ -22,7 +20,6 @@ from kschedx.render.words.autoscaler import (
     MOST_NAMES,
     basis,
     group_headline,
-    growth_text,
     on_a_new_node,
     remedy_text,
     sentence,
@@ -51,11 +48,6 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
         lines += labelled("" if number else "fix", remedy_text(remedy), width, further=2)
     lines += [line for told in basis(autoscaler) for line in labelled("by", told, width)]
     return lines
-
-
-def print_growth(growth: Growth) -> None:
-    out = terminal.console()
-    terminal.write([*paragraph(growth_text(growth), out.width), BLANK], out)
 
 
 class _Row(Struct, frozen=True, kw_only=True):

@@ -9,19 +9,16 @@ from rich.text import Text
 
 from kschedx.answer.explanation import Explanation
 from kschedx.karpenter.cluster import Certainty, Karpenter, PodProvisioning, PoolVerdict
-from kschedx.karpenter.growth import Growth
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pod_document import FOLLOWS
 from kschedx.karpenter.pods import Outcome
 from kschedx.karpenter.texts import is_same_event
-from kschedx.render import terminal
-from kschedx.render.layout import BLANK, DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.layout import DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.units import count, listed
 from kschedx.render.words.karpenter import (
     MOST_NAMES,
     basis,
     facts,
-    growth_text,
     headline,
     remedy_title,
     sentence,
@@ -46,11 +43,6 @@ def karpenter_block(explanation: Explanation, width: int, limit: int | None = MO
         lines += labelled("" if number else "fix", told, width, further=2)
     rules = f"rules of Karpenter {FOLLOWS} · " if limit is None else ""
     return [*lines, *labelled("by", rules + basis(karpenter), width)]
-
-
-def print_growth(growth: Growth) -> None:
-    out = terminal.console()
-    terminal.write([*paragraph(growth_text(growth), out.width), BLANK], out)
 
 
 class _Row(Struct, frozen=True, kw_only=True):
