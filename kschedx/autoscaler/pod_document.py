@@ -33,6 +33,8 @@ def scaling_document(autoscaler: Autoscaler, scaling: PodScaling) -> Json:
         made["isUpcoming"] = pod.is_on_upcoming
     if scaling.error:
         made["error"] = scaling.error
+    if autoscaler.status.unknown:
+        made["unknownStatus"] = list(autoscaler.status.unknown)
     if autoscaler.config_not_here:
         made["schedulerConfigFile"] = autoscaler.config_not_here
     if scaling.alternatives:

@@ -6,7 +6,7 @@ Upstream: clusterstate/api/types.go; before 1.30 the text that clusterstate/util
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,8 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     """Of the cluster as a whole."""
     time: str = ""
     """When it was written, as it is written there."""
+    unknown: tuple[str, ...] = ()
+    """What it says of groups in words that are not known, as another release might."""
 
     def group(self, name: str) -> GroupStatus | None:
         return next((group for group in self.groups if group.name == name), None)
@@ -104,7 +106,19 @@ def _read(text: str) -> AutoscalerStatus:
         state=str(document.get("autoscalerStatus") or ""),
         health=_health(_text(_map(document, "clusterWide", "health"), "status")),
         time=str(document.get("time") or ""),
+        unknown=_unknown(groups),
     )
+
+
+def _unknown(groups: Iterable[object]) -> tuple[str, ...]:
+    """Words for states, in the order of the groups, that are none of ours."""
+    found: dict[str, None] = {}
+    for entry in groups:
+        for part, known in (("health", Health), ("scaleUp", ScaleUp)):
+            word = _text(_map(entry, part), "status") if isinstance(entry, dict) else ""
+            if word not in set(known):
+                found[word] = None
+    return tuple(found)
 
 
 _PLACE = Place(object="ConfigMap kube-system/cluster-autoscaler-status", field="data.status")

@@ -78,6 +78,7 @@ _CLUSTER_AUTOSCALER = _object(
         "alternatives": STRINGS,
         "isWaiting": _BOOLEAN,
         "schedulerConfigFile": STRING,
+        "unknownStatus": STRINGS,
         "fixes": array(_object({"title": STRING, "group": STRING, "nodes": INTEGER})),
         "karpenter": _KARPENTER,
     },

@@ -68,6 +68,15 @@ def test_a_garbled_status_is_a_note_and_no_error(tmp_path: Path) -> None:
     assert "autoscaler-unreadable" in [note["id"] for note in document["notes"]]
 
 
+def test_a_status_in_unknown_words_is_named(tmp_path: Path) -> None:
+    text = Path(GROWS).read_text(encoding="utf-8").replace("status: NoActivity", "status: Resting")
+    (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
+    cluster = str(tmp_path / "cluster.yaml")
+    assert scaling(cluster=cluster)["unknownStatus"] == ["Resting"]
+    told = kschedx("why", "pod/search-0", "-n", "shop", "-s", cluster).out
+    assert "its status says Resting, which is not known here" in " ".join(told.split())
+
+
 def test_many_pods_end_with_what_is_added_for_all() -> None:
     ran = kschedx("why", "--all-pending", "-s", GROWS)
     assert "cluster-autoscaler adds 3 nodes to" in ran.out

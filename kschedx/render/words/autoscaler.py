@@ -144,6 +144,8 @@ def basis(autoscaler: Autoscaler) -> Iterator[str]:
         told.append("no node could be told to be of a group (--node-group-label KEY tells it)")
     if not autoscaler.flags_are_known:
         told.append("default flags (--autoscaler-flag)")
+    if autoscaler.status.unknown:
+        told.append(f"its status says {listed(autoscaler.status.unknown, 3)}, which is not known here")
     if autoscaler.config_not_here:
         told.append(
             f"the default profile: its own, {autoscaler.config_not_here}, is not here "
