@@ -87,6 +87,8 @@ class VolumeCandidates:
         self._free: dict[str, dict[str, PersistentVolume]] = {}
         self._prebound: dict[str, dict[str, PersistentVolume]] = {}
         self._versions: dict[str, int] = {}
+        self.derived: dict[object, object] = {}
+        """What others worked out from the volumes that name no claim, and want to keep as long as they are the same."""
         for volume in volumes.values():
             self._place[volume.name] = len(self._place)
             self._group(volume)[volume.name] = volume
@@ -117,6 +119,7 @@ class VolumeCandidates:
         for volume in (before, after):
             if volume is not None and volume.spec.claim_ref is None:
                 self._versions[volume.storage_class] = self._versions.get(volume.storage_class, 1) + 1
+                self.derived.clear()
         if before is not None:
             self._group(before).pop(before.name, None)
         if after is not None:

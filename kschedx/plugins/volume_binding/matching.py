@@ -6,11 +6,13 @@ smallest that fits and that the node can reach; what one claim took is gone for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.api.selectors import NodeSelector, Selector, compile_selector
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
@@ -35,6 +37,45 @@ class SearchError(Exception):
     """A claim that cannot be searched for, in upstream's words: an error on every node."""
 
 
+class Fitting:
+    """The volumes that name no claim and that a claim could be bound to."""
+
+    def __init__(self, volumes: Iterable[PersistentVolume]) -> None:
+        self.volumes = sorted(volumes, key=lambda volume: volume.size)
+        self._best: tuple[NodeLookup, IntArray] | None = None
+
+    @cached_property
+    def by_reach(self) -> Mapping[NodeSelector | None, Sequence[int]]:
+        """Node affinity to the positions in `volumes` of those that have it, ascending."""
+        groups: dict[NodeSelector | None, list[int]] = {}
+        for rank, volume in enumerate(self.volumes):
+            groups.setdefault(volume.required_node_affinity, []).append(rank)
+        return groups
+
+    def offered(self, lookup: NodeLookup, each: int) -> tuple[IntArray, IntArray]:
+        """(pair,) nodes, and positions in `volumes` of what they reach: of volumes with one reach the first `each`."""
+        offered = [(lookup.selector(reach), ranks[:each]) for reach, ranks in self.by_reach.items()]
+        rows = np.concatenate([reached for reached, ranks in offered for _ in ranks] or [_NONE])
+        ranks = np.repeat(
+            np.array([rank for _, its in offered for rank in its], dtype=np.int64),
+            [len(reached) for reached, its in offered for _ in its],
+        )
+        return rows, ranks
+
+    def best(self, lookup: NodeLookup, count: int) -> IntArray:
+        """(node,) the position in `volumes` of what each of `count` nodes takes, if it can; their number where not."""
+        if self._best is None or self._best[0] is not lookup:
+            self._best = lookup, self.least(*self.offered(lookup, 1), count)
+        return self._best[1]
+
+    def least(self, rows: IntArray, ranks: IntArray, count: int) -> IntArray:
+        """As `best`, of pairs as `offered` gives them."""
+        best = np.full(count, len(self.volumes), dtype=np.int64)
+        last_first = np.argsort(-ranks, kind="stable")
+        best[rows[last_first]] = ranks[last_first]  # what is written last stays
+        return best
+
+
 class Search:
     """One claim against the volumes of its class: what can be said without a node."""
 
@@ -45,9 +86,11 @@ class Search:
         *,
         attributes_classes: bool,
         volumes: Callable[[], Sequence[PersistentVolume]] | None = None,
+        known: dict[Hashable, Fitting] | None = None,
     ) -> None:
         """`candidates` are the volumes of the class; where `volumes` gives them, those that name no claim or this one.
-        `attributes_classes` is the gate VolumeAttributesClass. Raises `SearchError`."""
+        `attributes_classes` is the gate VolumeAttributesClass. What `known` has was found with the same candidates for
+        claims that ask for the same. Raises `SearchError`."""
         self.claim = claim
         self._all = volumes or (lambda: candidates)
         self._attributes_classes = attributes_classes
@@ -60,16 +103,16 @@ class Search:
         self._size = claim.size
         self.prebound: list[PersistentVolume] = []
         """Volumes that name the claim: the first of them is taken or none at all."""
+        likeness = (msgspec.json.encode(replace(claim.spec, volume_name="")), claim.storage_class, attributes_classes)
+        found = None if known is None else known.get(likeness)
         fitting: list[PersistentVolume] = []
         for volume in candidates:
-            if self._lost(volume) is not None:
+            if (found is not None and volume.spec.claim_ref is None) or self._lost(volume) is not None:
                 continue
-            if volume.spec.claim_ref is not None:
-                self.prebound.append(volume)
-            else:
-                fitting.append(volume)
-        self.fitting = sorted(fitting, key=lambda volume: volume.size)
-        """Volumes that any node may take that reaches them, smallest first."""
+            (fitting if volume.spec.claim_ref is None else self.prebound).append(volume)
+        self.free = Fitting(fitting) if found is None else found
+        if known is not None:
+            known[likeness] = self.free
 
     def _lost(self, volume: PersistentVolume) -> str | None:
         claim, spec = self.claim.spec, volume.spec
@@ -109,13 +152,15 @@ class Search:
                 lost.setdefault(why, []).append(volume)
         return lost
 
-    @cached_property
-    def by_reach(self) -> dict[NodeSelector | None, list[int]]:
+    @property
+    def fitting(self) -> Sequence[PersistentVolume]:
+        """Volumes that any node may take that reaches them, smallest first."""
+        return self.free.volumes
+
+    @property
+    def by_reach(self) -> Mapping[NodeSelector | None, Sequence[int]]:
         """Node affinity to the positions in `fitting` of the volumes that have it, ascending."""
-        groups: dict[NodeSelector | None, list[int]] = {}
-        for rank, volume in enumerate(self.fitting):
-            groups.setdefault(volume.required_node_affinity, []).append(rank)
-        return groups
+        return self.free.by_reach
 
     # --- the account
 
@@ -254,20 +299,15 @@ def _choose(
         choice[reached] = number
         undecided[here] = False
     number_of_rank = np.array([*(numbers[volume.name] for volume in search.fitting), NO_VOLUME], dtype=np.int64)
-    # of volumes with one reach, a node looks at no more than the earlier claims can have taken, and one
-    offered = [(lookup.selector(reach), ranks[: len(taken) + 1]) for reach, ranks in search.by_reach.items()]
-    rows = np.concatenate([reached for reached, ranks in offered for _ in ranks] or [_NONE])
-    ranks = np.repeat(
-        np.array([rank for _, its in offered for rank in its], dtype=np.int64),
-        [len(reached) for reached, its in offered for _ in its],
-    )
-    free = undecided[rows]
-    for earlier in taken:
-        free &= earlier[rows] != number_of_rank[ranks]
-    rows, ranks = rows[free], ranks[free]
-    best = np.full(count, len(search.fitting), dtype=np.int64)
-    last_first = np.argsort(-ranks, kind="stable")
-    best[rows[last_first]] = ranks[last_first]  # what is written last stays
+    if taken:
+        # a node looks at no more volumes of one reach than the earlier claims can have taken, and one
+        rows, ranks = search.free.offered(lookup, len(taken) + 1)
+        free = np.ones(len(rows), dtype=np.bool_)
+        for earlier in taken:
+            free &= earlier[rows] != number_of_rank[ranks]
+        best = search.free.least(rows[free], ranks[free], count)
+    else:
+        best = search.free.best(lookup, count)
     return np.where(undecided, number_of_rank[best], choice)
 
 
