@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -173,12 +173,22 @@ def _tried(
     for change in changes:
         patch = _patch_of(change)
         manifest = trying.with_change(manifest, change) if patch is None else trying.with_patch(manifest, patch)
+        _refuse_faults(manifest, f"--try {change}")
     if isinstance(found, Pod):
         subject = stored(snapshot, trying.as_pod(manifest))
     else:
         subject = found.admitted(snapshot, setup, manifest)
     note = Tried(changes=tuple(changes), before=before.overall)
     return msgspec.structs.replace(subject, notes=(note, *subject.notes))
+
+
+def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
+    """Raises `InputError` for a field that no API server would take."""
+    from kschedx.apiserver.strict import faults
+    from kschedx.errors import Place
+
+    for fault in faults(manifest):
+        raise fault.at(Place(object=change))
 
 
 def _typed_change(question: Question, setup: Setup) -> Try:
@@ -189,7 +199,9 @@ def _typed_change(question: Question, setup: Setup) -> Try:
     def tried(before: Explanation, change: str) -> Explanation:
         from kschedx.answer.run import explain
 
-        pod = trying.as_pod(trying.with_change(trying.as_manifest(before.cycle.pod), change))
+        manifest = trying.with_change(trying.as_manifest(before.cycle.pod), change)
+        _refuse_faults(manifest, change)
+        pod = trying.as_pod(manifest)
         return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling, question.provisioning)
 
     return tried

@@ -237,6 +237,10 @@ def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
         (["--try", "spec"], '--try: found "spec" (PATH=VALUE, PATH- to remove, or a file with a patch)'),
         (["--try", "status.phase=Running"], '--try: "status.phase=Running" begins with neither spec nor metadata'),
         (["--try", "spec.containers[7].name=x"], '--try: "spec.containers[7].name=x": there is no "7"'),
+        (
+            ["--try", "spec.nodeSelektor.disk=ssd"],
+            '--try spec.nodeSelektor.disk=ssd: spec.nodeSelektor: unknown field (did you mean "nodeSelector"?)',
+        ),
         (["--try", "spec.hostname-"], '--try: "spec.hostname-": there is no "hostname"'),
     ],
 )
