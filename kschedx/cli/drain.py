@@ -80,14 +80,16 @@ def drain(
         raise InputError("name a NODE, or ask for every node with --each")
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    named = tuple(name.removeprefix("node/") for name in nodes or snapshot.cluster.names)
-    shown = node_names(snapshot, named)
+    shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))
+    if not question.changes:
+        shown = node_names(snapshot, shown)
     options = Options(force=is_forced, delete_emptydir_data=loses_data)
     namespace = question.namespace or reached.namespace
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     if each:
-        simulation = drain_each(snapshot, setup, shown, question.changes, options=options, namespace=namespace)
+        named = shown if nodes else None
+        simulation = drain_each(snapshot, setup, named, question.changes, options=options, namespace=namespace)
     else:
         simulation = drain_in_turn(
             snapshot, setup, shown, question.changes, options=options, namespace=namespace, comes_back=not together

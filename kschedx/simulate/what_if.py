@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from kschedx.errors import InputError, nearest
 from kschedx.explain.missing import require_nodes_and_pods
 from kschedx.explain.setup import Setup
 from kschedx.simulate.applying import Workbench
@@ -200,28 +201,38 @@ def drain_in_turn(
     """Drain nodes one after another; each is back before the next one where `comes_back`. Only what they evict is
     scheduled. Raises `InputError`."""
     done = settled(snapshot, setup, wanted, options, namespace)
-    done.last.drain(nodes, comes_back=comes_back)
+    done.last.drain(_there(done.last, nodes), comes_back=comes_back)
     return done.simulation(setup, snapshot, wanted)
 
 
 def drain_each(
     snapshot: Snapshot,
     setup: Setup,
-    nodes: Sequence[str],
+    nodes: Sequence[str] | None,
     wanted: Sequence[Change] = (),
     *,
     options: Options,
     namespace: str = "default",
 ) -> Simulation:
-    """Drain every node by itself, in the cluster as it is. Raises `InputError`."""
+    """Drain every node by itself, in the cluster as it is after the changes, or those that are named. Raises
+    `InputError`."""
     done = settled(snapshot, setup, wanted, options, namespace)
     last = done.last
     mark, made = last.run.cluster.mark(), frozenset(last.queue.made)
-    for name in nodes:
+    for name in last.run.cluster.node_names if nodes is None else _there(last, nodes):
         last.drain([name], comes_back=True)
         last.run.cluster.revert(mark)
         last.queue.forget(made)
     return done.simulation(setup, snapshot, wanted)
+
+
+def _there(last: Simulator, nodes: Sequence[str]) -> Sequence[str]:
+    """Raises `InputError` for a node that a change has taken away."""
+    known = last.run.snapshot.cluster.index
+    for name in nodes:
+        if name not in known:
+            raise InputError(f'no node "{name}" after the changes', hint=nearest(name, known))
+    return nodes
 
 
 def simulate_queue(

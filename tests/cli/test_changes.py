@@ -124,3 +124,13 @@ def test_a_rollout_of_others_that_stops_is_told(tmp_path: Path) -> None:
     ran = asked(path, "why", "deploy/more", "--set", f"deploy/web:{CPU}=3")
     assert ran.code == 0
     assert ran.err.startswith("note: rollout of shop/deploy/web stops: 0 of 2 pods replaced, 1 new pod finds no node;")
+
+
+def test_nodes_that_changes_add_and_take_away_are_drained_as_they_are(cluster: Path) -> None:
+    each = asked(cluster, "drain", "--each", "--remove-node", "node-2", "--add-nodes", "1=node-1", "-o", "name")
+    nodes = {line.removeprefix("node/") for line in each.out.split()}
+    assert "node-1-new1" in nodes
+    assert "node-2" not in nodes
+    gone = asked(cluster, "drain", "node-2", "--remove-node", "node-2")
+    assert (gone.code, gone.err) == (2, 'error: no node "node-2" after the changes (did you mean "node-5"?)\n')
+    assert asked(cluster, "drain", "node-1-new1", "--add-nodes", "1=node-1").code == 0
