@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kschedx
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.framework.config import load_profiles
@@ -597,3 +598,37 @@ def _status_without(snapshot: Snapshot, cycle: Cycle, row: ClusterRow, gone: set
     state = CycleState()
     alone.run_pre_filter(state, cycle.pod)
     return alone.passes_filters(state, cycle.pod, alone.nodes.at(cluster_rows([row]))).status(TableRow(0))
+
+
+@pytest.mark.parametrize(("started", "victim"), [((None, None), "p1"), (("2026-01-01T00:00:00Z", None), "p2")])
+def test_of_pods_that_have_not_started_the_last_one_is_the_most_important(
+    started: tuple[str | None, ...], victim: str
+) -> None:
+    """kube-scheduler compares the moments at which it looks at them."""
+    asking = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    running = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"nodeName": "n", "priority": 0, "containers": asking},
+            "status": {"phase": "Running"} | ({"startTime": start} if start else {}),
+        }
+        for name, start in zip(("p1", "p2"), started, strict=True)
+    ]
+    machine = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}},
+    }
+    about = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "x", "namespace": "default"},
+        "spec": {"priority": 10, "containers": asking},
+    }
+    cycle = kschedx.explain(kschedx.Snapshot.from_objects([machine, *running, about]), "default/x").cycle
+    assert cycle.post_filter is not None
+    (candidate,) = cycle.post_filter.candidates
+    assert [cycle.snapshot.pods[row].metadata.name for row in candidate.victims] == [victim]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kschedx.api.policy import PodDisruptionBudget
 from kschedx.api.selectors import Selector, compile_selector
+from kschedx.api.timestamps import LATEST
 from kschedx.errors import InputError
 from kschedx.snapshot.columns import BoolArray, IntArray, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -97,7 +98,10 @@ def in_turn(
     """Pods on the nodes `index` (rows of the table) in the order in which they are asked; equals as they are given."""
     pods = nodes.pods
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
-    order = np.lexsort((started, -pods.priorities[lower], index))
+    turn = np.arange(len(lower))
+    # for a pod that has not started kube-scheduler takes the time at which it looks, and so turns their order around
+    turn = np.where(started == LATEST, -turn, turn)
+    order = np.lexsort((turn, started, -pods.priorities[lower], index))
     lower, index = lower[order], index[order]
     protected = violating(pods, lower, index)
     order = np.lexsort((~protected, index))
