@@ -114,7 +114,8 @@ def _command(change: Change) -> str:
     if change.delete:
         return f"kubectl delete {name}"
     if change.create is not None and (maker := _made_elsewhere(change.create)):
-        lines = to_yaml(sendable(change.create)).splitlines()
+        is_node = change.target.kind == "Node"  # what it offers is in its status, and nobody sends a comment
+        lines = to_yaml(change.create if is_node else sendable(change.create)).splitlines()
         return "\n".join([f"# {maker}", *(f"#   {one}" for one in lines)])
     if change.create is not None:
         return f"kubectl apply --server-side {_here(sendable(change.create))}"

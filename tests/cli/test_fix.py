@@ -365,3 +365,13 @@ def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
     assert "request at most 2 cpu (verified for 1 of 2: fits n)" in screen
     document = json.loads(kschedx("why", str(manifest), "-s", path, "-o", "json").out)
     assert document["fixes"][0]["replicas"] == {"title": "tolerate dedicated=gpu:NoSchedule", "pods": 2, "of": 2}
+
+
+def test_a_new_node_is_described_with_what_it_offers(tmp_path: Path) -> None:
+    asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "40"}}}]
+    path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=asks))
+    script = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out
+    head, *lines = script.splitlines()
+    assert head == "# whatever makes the cluster's nodes has to make one like this:"
+    described = yaml.safe_load("\n".join(line.removeprefix("#") for line in lines))
+    assert described["status"]["allocatable"]["cpu"] == "40"
