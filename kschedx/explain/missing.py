@@ -117,7 +117,7 @@ def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
     source = cycle.snapshot.source
     if source.namespaces:
         yield NamespacesOnly(namespaces=tuple(source.namespaces))
-    if "Pod" in source.lacks:
+    if source.may_lack("Pod"):
         yield _pods_lacking(source)
     lacking = tuple(kind for kind in source.lacks if _matters(kind, cycle))
     if lacking:
@@ -133,14 +133,14 @@ def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
 
 def missing_for_many(snapshot: Snapshot) -> PodsLacking | KindsForbidden | None:
     """Objects that some pods' answers may depend on."""
-    if "Pod" in snapshot.source.lacks:
+    if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
     kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
     return KindsForbidden(kinds=kinds, depends=True) if kinds else None
 
 
 def _pods_lacking(source: Source) -> PodsLacking:
-    return PodsLacking(formats=tuple(source.formats), lacking=source.lacks["Pod"])
+    return PodsLacking(formats=tuple(source.formats), lacking=source.lacks.get("Pod", ""))
 
 
 def _matters(kind: str, cycle: Cycle) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 from msgspec.structs import replace
 
+import kschedx
 from kschedx.answer.run import explain_pod
 from kschedx.api.kinds import KINDS
 from kschedx.errors import UndecidableError
@@ -184,3 +185,13 @@ def test_a_new_claim_may_get_a_default_class_that_a_dump_left_out(created: str, 
     dump = replace(snapshot, source=replace(snapshot.source, is_dump=True))
 
     assert explain_pod(dump, changed(CLAIMING, "spec.priority", None)).outcome.value == outcome
+
+
+@pytest.mark.parametrize("is_dump", [False, True])
+def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None:
+    me = {**pod("new"), "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
+    snapshot = Snapshot.from_objects([node("a")])
+    snapshot = replace(snapshot, source=replace(snapshot.source, is_dump=is_dump))
+    told = {note.id: note.text for note in kschedx.explain(snapshot, me).notes}
+    expected = "the dump does not hold any pod: nodes may be fuller than they look (kschedx doctor tells more)"
+    assert told.get("dump") == (expected if is_dump else None)

@@ -24,7 +24,7 @@ class PodsLacking(NoteFacts, frozen=True, kw_only=True):
     formats: tuple[str, ...]
     """`must-gather`."""
     lacking: str
-    """Which ones, as the dump's reader says it."""
+    """Which ones, as the dump's reader says it; empty where there is none at all."""
 
     @property
     def facts(self) -> dict[str, object]:

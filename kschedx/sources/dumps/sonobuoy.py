@@ -30,7 +30,7 @@ def find(names: Sequence[str]) -> Iterator[Form]:
             found.setdefault(match["top"].rstrip("/"), {})[name] = kind
     for top, files in found.items():
         if {"v1 NodeList", "v1 PodList"} & set(files.values()):
-            yield Form(format="Sonobuoy's results", top=top, files=files, lacks=())
+            yield Form(format="Sonobuoy archive", top=top, files=files, lacks=())
 
 
 def _list_kind(group: str, version: str, plural: str) -> str:

@@ -55,8 +55,8 @@ TREES: dict[str, tuple[Callable[[], Files], str]] = {
     "inside-a-must-gather": (forms.inspected, "must-gather"),
     "support-bundle": (forms.support_bundle, "troubleshoot support bundle"),
     "old-support-bundle": (lambda: forms.support_bundle(arrays=True), "troubleshoot support bundle"),
-    "sonobuoy": (forms.sonobuoy, "Sonobuoy's results"),
-    "old-sonobuoy": (lambda: forms.sonobuoy(is_old=True), "Sonobuoy's results"),
+    "sonobuoy": (forms.sonobuoy, "Sonobuoy archive"),
+    "old-sonobuoy": (lambda: forms.sonobuoy(is_old=True), "Sonobuoy archive"),
     "simulator": (lambda: {"x.json": forms.as_json(forms.simulator_export())}, "kube-scheduler-simulator export"),
 }
 

@@ -24,7 +24,7 @@ def text(note: MissingNote) -> str:
                 f"only namespace {listed} is in this snapshot: what pods of others take from the nodes is not counted"
             )
         case PodsLacking(lacking=lacking):
-            held = f"{_dumps(note.formats)} does not hold {lacking}"
+            held = f"{_dumps(note.formats)} does not hold {lacking or 'any pod'}"
             return f"{held}: nodes may be fuller than they look (kschedx doctor tells more)"
         case KindsLacking():
             return f"not in {_dumps(note.formats)}, or not all of them: {_with_worth(note.kinds)}"
@@ -48,7 +48,7 @@ def _with_worth(kinds: Iterable[str]) -> str:
 
 
 def _dumps(formats: Iterable[str]) -> str:
-    return " and ".join(map(with_article, formats)) or "a dump"
+    return " and ".join(map(with_article, formats)) or "the dump"
 
 
 def with_article(dump: str) -> str:
