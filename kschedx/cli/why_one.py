@@ -183,11 +183,15 @@ def _tried(
 
 
 def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
-    """Raises `InputError` for a field that no API server would take."""
+    """Raises `InputError` for a field that no API server would take; of a stored pod too, since somebody has written
+    the change."""
     from kschedx.apiserver.strict import faults
     from kschedx.errors import Place
 
-    for fault in faults(manifest):
+    metadata = manifest.get("metadata")
+    given = metadata if isinstance(metadata, dict) else {}
+    own = {key: value for key, value in given.items() if key not in ("uid", "creationTimestamp")}
+    for fault in faults({**manifest, "metadata": own}):
         raise fault.at(Place(object=change))
 
 
