@@ -37,6 +37,8 @@ from kschedx.errors import InputError, Place
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
+GRACE_PERIOD = 30
+"""Seconds between a pod's notice and its end."""
 METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -67,6 +69,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
         "init_containers": _default_containers(init_containers, spec.host_network, "spec.initContainers"),
         "overhead": rounded_resources(spec.overhead, "spec.overhead"),
         "restart_policy": spec.restart_policy or "Always",
+        "termination_grace_period_seconds": _grace_period(spec.termination_grace_period_seconds),
         "scheduler_name": spec.scheduler_name or DEFAULT_SCHEDULER,
     }
     if spec.resources is not None:
@@ -76,6 +79,11 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
         defaulted["resources"] = _rounded_requirements(resources, "spec.resources")
     changed = {name: value for name, value in defaulted.items() if value != getattr(spec, name)}
     return replace(spec, **changed) if changed else spec
+
+
+def _grace_period(seconds: int | None) -> int:
+    """A negative one is as short as there is."""
+    return GRACE_PERIOD if seconds is None else seconds if seconds >= 0 else 1
 
 
 def default_node(node: Node) -> Node:

@@ -42,7 +42,12 @@ def test_a_bare_pod() -> None:
     assert pod.metadata.namespace == "default"
     assert pod.spec.scheduler_name == "default-scheduler"
     assert pod.spec.restart_policy == "Always"
+    assert pod.spec.termination_grace_period_seconds == 30
     assert pod.spec.priority is None
+
+
+def test_a_negative_grace_period_is_a_second() -> None:
+    assert defaulted({"terminationGracePeriodSeconds": -5}).termination_grace_period_seconds == 1
 
 
 def test_what_is_there_stays() -> None:
@@ -52,6 +57,7 @@ def test_what_is_there_stays() -> None:
             "schedulerName": "mine",
             "restartPolicy": "Never",
             "hostNetwork": True,
+            "terminationGracePeriodSeconds": 5,
         },
         namespace="shop",
     )

@@ -14,6 +14,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from kschedx.api.annotations import DAEMON_SET_POD, MIRROR, SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES
+from kschedx.api.defaulting import GRACE_PERIOD
 from kschedx.api.selectors import Selector, compile_selector
 from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import OwnerReference, PodSpec
@@ -24,7 +25,6 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 SECOND = 1_000_000_000
-DEFAULT_GRACE_PERIOD = 30
 LONG_TERMINATING_AFTER = 30
 """Seconds. A pod still counts so long after its deletion time and its grace period."""
 KUBE_SYSTEM = "kube-system"
@@ -172,7 +172,7 @@ class Fates:
         if not stamp:
             return False
         written = self._pods.specs[row].termination_grace_period_seconds
-        grace_period = DEFAULT_GRACE_PERIOD if written is None else written
+        grace_period = GRACE_PERIOD if written is None else written
         return nanoseconds(stamp) + (grace_period + LONG_TERMINATING_AFTER) * SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
