@@ -133,13 +133,53 @@ class NodeClaim(Struct, frozen=True, kw_only=True):
         return self.metadata.name
 
 
+class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
+    """Without `minValues`."""
+    price: str | None = None
+    price_adjustment: str | None = None
+    capacity: ResourceList = {}
+    """Of extended resources."""
+    weight: Int32 | None = None
+
+
+class NodeOverlayStatus(Struct, frozen=True, kw_only=True):
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class NodeOverlay(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeOverlaySpec = NodeOverlaySpec()
+    status: NodeOverlayStatus = NodeOverlayStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def is_ready(self) -> bool:
+        ready = condition(self.status.conditions, "Ready")
+        return ready is not None and ready.status == "True"
+
+
 class Subnet(Struct, frozen=True, kw_only=True):
     zone: str = ""
 
 
-class NodeClassStatus(Struct, frozen=True, kw_only=True):
+class CapacityReservation(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Room that is paid for in a zone, for one instance type; how much of it is free the object does not say."""
+
+    id: str = ""
+    instance_type: str = ""
+    availability_zone: str = ""
+    reservation_type: str = "default"
+    state: str = "active"
+
+
+class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[NodeCondition, ...] = ()
     subnets: tuple[Subnet, ...] = ()
+    capacity_reservations: tuple[CapacityReservation, ...] = ()
 
 
 class NodeClass(Struct, frozen=True, kw_only=True):

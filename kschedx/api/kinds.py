@@ -328,6 +328,11 @@ _ROWS = (
         leaves="which nodes Karpenter has under way",
     ),
     Kind(
+        name="NodeOverlay", plural="nodeoverlays", group=karpenter.GROUP, versions=("v1alpha1",), is_namespaced=False,
+        is_optional=True, record=karpenter.NodeOverlay, addon="Karpenter",
+        leaves="what its instance types have and cost beyond the cloud's word",
+    ),
+    Kind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
         is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="in which zones its subnets are",
     ),

@@ -129,12 +129,17 @@ def _told(message: str) -> InputError:
 
 
 def instance_types(
-    catalogue: InstanceTypes, pool: str, zones: Iterable[str], known_labels: frozenset[str]
+    catalogue: InstanceTypes,
+    pool: str,
+    zones: Iterable[str],
+    known_labels: frozenset[str],
+    reserved: Mapping[str, tuple[Offering, ...]],
 ) -> tuple[InstanceType, ...]:
-    """Those that a pool can use. A label of the cloud that a type does not have, its nodes will not have."""
+    """Those that a pool can use. A label of the cloud that a type does not have, its nodes will not have. `reserved`:
+    type to where it is kept for the pool."""
     places = tuple(zones)
     return tuple(
-        instance_type(one, _offerings(one, places), known_labels)
+        instance_type(one, (*_offerings(one, places), *reserved.get(one.name, ())), known_labels)
         for one in catalogue.instance_types
         if not one.node_pools or pool in one.node_pools
     )
@@ -167,6 +172,8 @@ def instance_type(
     values[INSTANCE_TYPE] = (one.name,)
     values[ZONE] = tuple(offering.zone for offering in available)
     values[CAPACITY_TYPE] = tuple(offering.capacity_type for offering in available)
+    for key in sorted({key for offering in available for key in offering.labels}):
+        values[key] = tuple(offering.labels[key] for offering in available if key in offering.labels)
     missing = (Requirement.of(key, "DoesNotExist") for key in known_labels if key not in values)
     return InstanceType(
         name=one.name,

@@ -9,17 +9,16 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.integers import parse_int64
-from kschedx.api.karpenter import NodePool, NodeSelectorRequirementWithMinValues
+from kschedx.api.karpenter import CAPACITY_TYPE, NodeOverlay, NodePool
 from kschedx.api.types import Pod, PodCondition, PodStatus
-from kschedx.errors import InputError, Place, nearest
-from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
+from kschedx.karpenter.checks import check_overlay, check_pool
 from kschedx.karpenter.claims import PoolTemplate
 from kschedx.karpenter.daemons import DaemonSets, daemon_pods
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
-from kschedx.karpenter.labels import ZONE
+from kschedx.karpenter.labels import CAPACITY_TYPES, RESERVED, ZONE
 from kschedx.karpenter.nodes import Cluster
+from kschedx.karpenter.overlays import in_force
 from kschedx.karpenter.pods import UNSCHEDULABLE, Looked, Outcome, look_at
 from kschedx.karpenter.preferences import requirements_of
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
@@ -29,8 +28,6 @@ from kschedx.karpenter.scheduler import Failure, Result
 from kschedx.karpenter.seen import Known, known_types
 from kschedx.karpenter.settings import Settings
 from kschedx.snapshot.snapshot import Snapshot
-
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -64,6 +61,8 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     zones: tuple[str, ...] = ()
     """The only ones in which its nodes can be; empty where that is not known."""
     types_are_known: bool = False
+    lacks_a_reservation: bool = False
+    """Reserved capacity is wanted, and its node class has none."""
     asked: Requirements = Requirements()
     """What the pod asks of its node."""
 
@@ -141,7 +140,9 @@ class Karpenter:
         """None for a cluster without NodePools. Raises `InputError` for one that cannot be read."""
         pools = snapshot.of(NodePool)
         for pool in pools:
-            _check(pool)
+            check_pool(pool)
+        for overlay in in_force(snapshot.of(NodeOverlay)):
+            check_overlay(overlay)
         return cls(snapshot, options) if pools else None
 
     @cached_property
@@ -275,7 +276,8 @@ class Karpenter:
         known = self.known[name]
         certainty = Certainty.REJECTS
         if isinstance(rejection, NoInstanceType) and not known.types.are_all:
-            certainty = Certainty.REJECTS if self._is_out_of_zone(name, rejection) else Certainty.UNKNOWN
+            is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
+            certainty = Certainty.REJECTS if is_sure else Certainty.UNKNOWN
         return PoolVerdict(
             pool=self._pool(name),
             certainty=certainty,
@@ -284,6 +286,7 @@ class Karpenter:
             template=self.templates.get(name),
             zones=known.zones if known.zones_are_all else (),
             types_are_known=known.types.are_all,
+            lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
             asked=asked,
         )
 
@@ -291,6 +294,12 @@ class Karpenter:
         """No type of whatever size is in a zone that the pool's node class does not have."""
         known, asked = self.known[name], rejection.requirements.about(ZONE)
         return known.zones_are_all and not any(map(asked.has, known.zones))
+
+    def _lacks_a_reservation(self, name: str, rejection: NoInstanceType) -> bool:
+        """Only reserved capacity will do, and the pool's node class has none."""
+        asked = rejection.requirements.about(CAPACITY_TYPE)
+        others = (kind for kind in CAPACITY_TYPES if kind != RESERVED)
+        return self.known[name].has_no_reservations and asked.has(RESERVED) and not any(map(asked.has, others))
 
     def _unsure(self, pod: Pod, taken: str) -> tuple[PoolVerdict, ...]:
         """Pools that come before the one that is taken and whose types are not all known, with what they say of the
@@ -315,34 +324,3 @@ class Karpenter:
 def _given_up(pod: Pod) -> Pod:
     said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
     return replace(pod, status=PodStatus(phase="Pending", conditions=(said,)))
-
-
-def _check(pool: NodePool) -> None:
-    """Raises `InputError` for what an API server would not have let pass."""
-    about = Place(object=f"NodePool {pool.name}")
-    try:
-        amounts_of(pool.spec.limits)
-    except InputError as error:
-        raise InputError(error.message, place=Place(field=f"spec.limits{error.place.field}"), hint=error.hint).at(
-            about
-        ) from None
-    for index, one in enumerate(pool.spec.template.spec.requirements):
-        field = f"spec.template.spec.requirements[{index}]"
-        fault = _fault(one)
-        if fault is not None:
-            raise InputError(fault[0], place=Place(field=field), hint=fault[1]).at(about)
-
-
-def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
-    """What is wrong with a requirement, and what would be right."""
-    if not one.key:
-        return "a requirement has a key", ""
-    if one.operator not in OPERATORS:
-        allowed = nearest(one.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
-        return f'"{one.operator}" is not an operator', allowed
-    if one.operator == "In" and not one.values:
-        return f"{one.key} In needs a value", ""
-    is_bound = one.operator in ("Gt", "Lt", "Gte", "Lte")
-    if is_bound and (len(one.values) != 1 or ((parse_int64(one.values[0]) or -1) < 0 and one.values[0] != "0")):
-        return f"{one.key} {one.operator} needs one whole number, found [{', '.join(one.values)}]", ""
-    return None

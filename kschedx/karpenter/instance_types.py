@@ -11,8 +11,9 @@ from functools import cached_property
 from msgspec import Struct
 
 from kschedx.api.karpenter import CAPACITY_TYPE
+from kschedx.api.types import Labels
 from kschedx.karpenter.amounts import Amounts, allocatable, fits, merged, written
-from kschedx.karpenter.labels import ZONE
+from kschedx.karpenter.labels import RESERVATION_ID, RESERVED, ZONE
 from kschedx.karpenter.requirements import Requirement, Requirements
 
 _MILLION = 10**6 * 10**9
@@ -25,15 +26,15 @@ class Offering(Struct, frozen=True, kw_only=True):
     capacity_type: str
     price: float | None = None
     is_available: bool = True
+    labels: Labels = {}
+    """Of the capacity reservation that a node there would use."""
 
     @property
     def requirements(self) -> Requirements:
-        return Requirements(
-            (
-                Requirement.of(ZONE, "In", (self.zone,)),
-                Requirement.of(CAPACITY_TYPE, "In", (self.capacity_type,)),
-            )
-        )
+        labels = Requirements.of_labels({**self.labels, ZONE: self.zone, CAPACITY_TYPE: self.capacity_type})
+        if self.capacity_type == RESERVED:
+            return labels
+        return labels.together((Requirement.of(RESERVATION_ID, "DoesNotExist"),))
 
 
 class InstanceType(Struct, frozen=True, kw_only=True, dict=True):

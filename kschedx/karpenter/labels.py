@@ -17,7 +17,8 @@ ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 
-CAPACITY_TYPES = ("on-demand", "reserved", "spot")
+RESERVED = "reserved"
+CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
 
 RESTRICTED = frozenset({HOSTNAME})
 """No text names them, and no requirement may."""
@@ -34,6 +35,9 @@ NORMALIZED: Mapping[str, str] = {
 """Those of CSI drivers are their clouds' additions."""
 
 _EVERYWHERE = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
+
+RESERVATION_ID = f"{AWS}/capacity-reservation-id"
+RESERVATION_TYPE = f"{AWS}/capacity-reservation-type"
 
 AWS_LABELS = frozenset(
     f"{AWS}/{name}"

@@ -1,6 +1,6 @@
 """A round: the pods that wait, one after the other, on the nodes that there are, those of the round, and new ones.
 
-Upstream: scheduling/scheduler.go, queue.go. Reserved capacity and devices are not counted here.
+Upstream: scheduling/scheduler.go, queue.go. Devices are not counted here, nor how much of a reservation is free.
 """
 
 from __future__ import annotations

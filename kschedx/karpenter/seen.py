@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.api.karpenter import NODE_CLASSES, NODE_POOL, NodeClaim, NodePool
+from kschedx.api.karpenter import NODE_CLASSES, NODE_POOL, NodeClaim, NodeClass, NodeOverlay, NodePool
 from kschedx.api.quantity import ResourceList
 from kschedx.api.types import Labels
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, everywhere, instance_type, instance_types
 from kschedx.karpenter.claims import pool_requirements
-from kschedx.karpenter.instance_types import InstanceType
-from kschedx.karpenter.labels import ARCH, AWS_LABELS, AZURE_LABELS, INSTANCE_TYPE, OS, REGION, ZONE, well_known
+from kschedx.karpenter.instance_types import InstanceType, Offering
+from kschedx.karpenter.labels import (
+    ARCH,
+    AWS_LABELS,
+    AZURE_LABELS,
+    INSTANCE_TYPE,
+    OS,
+    REGION,
+    RESERVATION_ID,
+    RESERVATION_TYPE,
+    RESERVED,
+    ZONE,
+    well_known,
+)
+from kschedx.karpenter.overlays import in_force, overlaid
 from kschedx.karpenter.provisioning import PoolTypes
 from kschedx.karpenter.published import name_labels
 from kschedx.snapshot.snapshot import Snapshot
 
-_OF_THE_TYPE = AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}
+_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - {RESERVATION_ID, RESERVATION_TYPE}
 """Labels that all nodes of a type have in common."""
 
 
@@ -29,37 +42,66 @@ class Known(Struct, frozen=True, kw_only=True):
     zones_are_all: bool
     """The node class says so."""
     types: PoolTypes
+    has_no_reservations: bool = False
+    """The node class says so: then no type is `reserved`."""
 
 
 def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | None) -> Known:
     """Of a catalogue, where there is one; otherwise those that were seen, which are all only where the pool names no
     other."""
-    zones = _class_zones(snapshot, pool)
+    node_class = _class_of(snapshot, pool)
+    zones = node_class.zones if node_class is not None else ()
     places = zones or _seen_zones(snapshot)
     group = pool.spec.template.spec.node_class_ref.api_group
     labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - {"topology.k8s.aws/zone-id"}
+    reserved = _reserved(node_class, places)
     if catalogue is not None:
-        types = instance_types(catalogue, pool.name, places, labels)
-        return Known(zones=places, zones_are_all=bool(zones), types=PoolTypes(types=types, are_all=True))
-    seen = tuple(_seen(snapshot, places, labels))
-    asked = pool_requirements(pool).about(INSTANCE_TYPE)
-    are_all = asked.operator == "In" and asked.values <= {one.name for one in seen} and bool(zones)
-    return Known(zones=places, zones_are_all=bool(zones), types=PoolTypes(types=seen, are_all=are_all))
+        types, are_all = instance_types(catalogue, pool.name, places, labels, reserved), True
+    else:
+        types = tuple(_seen(snapshot, places, labels, reserved))
+        asked = pool_requirements(pool).about(INSTANCE_TYPE)
+        are_all = asked.operator == "In" and asked.values <= {one.name for one in types} and bool(zones)
+    types = overlaid(types, pool, in_force(snapshot.of(NodeOverlay)), well_known(group))
+    return Known(
+        zones=places,
+        zones_are_all=bool(zones),
+        types=PoolTypes(types=types, are_all=are_all),
+        has_no_reservations=bool(zones) and not reserved,
+    )
 
 
-def _class_zones(snapshot: Snapshot, pool: NodePool) -> tuple[str, ...]:
+def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     reference = pool.spec.template.spec.node_class_ref
     record = NODE_CLASSES.get((reference.api_group, reference.kind))
     if record is None:
-        return ()
-    return next((one.zones for one in snapshot.of(record) if one.metadata.name == reference.name), ())
+        return None
+    return next((one for one in snapshot.of(record) if one.metadata.name == reference.name), None)
+
+
+def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
+    """Type to where it is kept for the class's nodes; how much of it is free is not known, as with all stock."""
+    found: dict[str, tuple[Offering, ...]] = {}
+    for one in node_class.status.capacity_reservations if node_class is not None else ():
+        if one.availability_zone in zones and one.state != "expiring":
+            offering = Offering(
+                zone=one.availability_zone,
+                capacity_type=RESERVED,
+                labels={RESERVATION_ID: one.id, RESERVATION_TYPE: one.reservation_type},
+            )
+            found[one.instance_type] = (*found.get(one.instance_type, ()), offering)
+    return found
 
 
 def _seen_zones(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
 
 
-def _seen(snapshot: Snapshot, zones: Sequence[str], known_labels: frozenset[str]) -> Iterator[InstanceType]:
+def _seen(
+    snapshot: Snapshot,
+    zones: Sequence[str],
+    known_labels: frozenset[str],
+    reserved: Mapping[str, tuple[Offering, ...]],
+) -> Iterator[InstanceType]:
     """The first node or claim of each type; Karpenter's own say more of it, and come first."""
     done: set[str] = set()
     offerings = everywhere(zones)
@@ -80,7 +122,7 @@ def _seen(snapshot: Snapshot, zones: Sequence[str], known_labels: frozenset[str]
                 capacity=capacity,
                 overhead={key: str(amount) for key, amount in kept.items()},
             ),
-            offerings,
+            (*offerings, *reserved.get(name, ())),
             known_labels if is_karpenters else frozenset(),
             where,
         )

@@ -65,7 +65,9 @@ def test_what_kwok_publishes_keeps_its_offerings() -> None:
 
 
 def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
-    (one,) = instance_types(read_catalogue({**HEAD, "instanceTypes": [M6I]}), "any", ("a", "b"), frozenset({"x/gpu"}))
+    (one,) = instance_types(
+        read_catalogue({**HEAD, "instanceTypes": [M6I]}), "any", ("a", "b"), frozenset({"x/gpu"}), {}
+    )
     assert {(at.zone, at.capacity_type) for at in one.offerings} == {
         (zone, kind) for zone in "ab" for kind in ("spot", "on-demand")
     }

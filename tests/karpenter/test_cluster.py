@@ -9,6 +9,7 @@ import pytest
 
 import kschedx
 from kschedx.errors import InputError
+from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
 from kschedx.karpenter.cluster import Certainty, Karpenter, Options
 from kschedx.karpenter.pods import Outcome
 from kschedx.karpenter.texts import is_same_event
@@ -104,6 +105,126 @@ def test_a_zone_without_subnets_is_none_for_any_type() -> None:
     wanting = pod(nodeSelector={ZONE: "eu-1c"})
     assert about(pool(), node(), node_class("eu-1a"), wanting)[2] == (Certainty.REJECTS,)
     assert about(pool(), node(), wanting)[2] == (Certainty.UNKNOWN,)
+
+
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+RESERVATION = "karpenter.k8s.aws/capacity-reservation-id"
+TYPE = "node.kubernetes.io/instance-type"
+
+
+def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: str) -> Json:
+    """A node class with subnets in eu-1a and one reservation."""
+    made = {"id": "cr-1", "instanceType": instance_type, "availabilityZone": zone, "state": "active", **more}
+    base = node_class("eu-1a")
+    return {**base, "status": {**base["status"], "capacityReservations": [made]}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "of_class", "told"),
+    [
+        ({CAPACITY_TYPE: "reserved"}, node_class("eu-1a"), (Certainty.REJECTS,)),
+        ({CAPACITY_TYPE: "reserved"}, {}, (Certainty.UNKNOWN,)),
+        ({CAPACITY_TYPE: "reserved"}, reservation(), ()),
+        ({CAPACITY_TYPE: "reserved"}, reservation(zone="eu-1b"), (Certainty.REJECTS,)),
+        ({CAPACITY_TYPE: "reserved"}, reservation(state="expiring"), (Certainty.REJECTS,)),
+        ({CAPACITY_TYPE: "reserved"}, reservation(instance_type="p5.48xlarge"), (Certainty.UNKNOWN,)),
+        ({RESERVATION: "cr-1"}, reservation(), ()),
+        ({RESERVATION: "cr-2"}, reservation(), (Certainty.UNKNOWN,)),
+        ({RESERVATION: "cr-1", CAPACITY_TYPE: "spot"}, reservation(), (Certainty.UNKNOWN,)),
+    ],
+)
+def test_reserved_capacity_is_where_the_node_class_has_a_reservation(
+    selector: Json, of_class: Json, told: tuple[Certainty, ...]
+) -> None:
+    objects = [one for one in (pool(), node(), of_class, pod(nodeSelector=selector)) if one]
+    assert about(*objects)[2] == told
+
+
+def overlay(name: str = "gpu", ready: str = "True", requirements: tuple[Json, ...] = (), **spec: Any) -> Json:
+    return {
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": name},
+        "spec": {"requirements": list(requirements), **spec},
+        "status": {"conditions": [{"type": "Ready", "status": ready}] if ready else []},
+    }
+
+
+def needs(key: str, value: str) -> Json:
+    return {"key": key, "operator": "In", "values": [value]}
+
+
+@pytest.mark.parametrize(
+    ("overlays", "has"),
+    [
+        ((overlay(capacity={"example.com/fpga": "2"}),), True),
+        ((overlay(capacity={"example.com/fpga": "2"}, ready="False"),), False),
+        ((overlay(capacity={"example.com/fpga": "2"}, ready=""),), False),
+        ((overlay(capacity={"example.com/fpga": "2"}, requirements=(needs(TYPE, "m6i.xlarge"),)),), True),
+        ((overlay(capacity={"example.com/fpga": "2"}, requirements=(needs(TYPE, "c5.large"),)),), False),
+        (
+            (overlay(capacity={"example.com/fpga": "2"}, requirements=(needs("karpenter.sh/nodepool", "other"),)),),
+            False,
+        ),
+        ((overlay(capacity={"example.com/fpga": "2"}, requirements=(needs("team", "a"),)),), False),
+        ((overlay(capacity={"example.com/fpga": "2"}, requirements=(needs(CAPACITY_TYPE, "spot"),)),), True),
+        ((overlay(capacity={"example.com/fpga": "2"}, requirements=(needs(CAPACITY_TYPE, "reserved"),)),), False),
+        (
+            (
+                overlay("high", capacity={"example.com/fpga": "1"}, weight=10),
+                overlay("low", capacity={"example.com/fpga": "2"}),
+            ),
+            False,
+        ),
+    ],
+)
+def test_an_overlay_that_karpenter_found_valid_adds_to_the_types_it_is_for(
+    overlays: tuple[Json, ...], has: bool
+) -> None:
+    wanting = pod()
+    wanting["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "2"
+    told = () if has else (Certainty.UNKNOWN,)
+    assert about(pool(), node(), node_class("eu-1a"), *overlays, wanting)[2] == told
+
+
+@pytest.mark.parametrize(
+    ("spec", "prices"),
+    [
+        ({"price": "0.25"}, {"on-demand": 0.25, "spot": 0.25}),
+        ({"priceAdjustment": "-50%", "requirements": (needs(CAPACITY_TYPE, "spot"),)}, {"on-demand": 2.0, "spot": 0.5}),
+        ({"priceAdjustment": "+0.5"}, {"on-demand": 2.5, "spot": 1.5}),
+        ({"priceAdjustment": "-1.5"}, {"on-demand": 0.5, "spot": 0.0}),
+    ],
+)
+def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
+    written = WrittenType(
+        name="m6i.xlarge",
+        capacity={"cpu": "4", "memory": "16Gi"},
+        offerings=(
+            WrittenOffering(zone="eu-1a", capacity_type="on-demand", price=2.0),
+            WrittenOffering(zone="eu-1a", capacity_type="spot", price=1.0),
+        ),
+    )
+    options = Options(catalogue=InstanceTypes(instance_types=(written,)))
+    made = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
+    assert made is not None
+    (found,) = made.known["general"].types.types
+    assert {one.capacity_type: one.price for one in found.offerings} == prices
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"price": "cheap"}, "spec.price"),
+        ({"priceAdjustment": "10"}, "spec.priceAdjustment"),
+        ({"capacity": {"example.com/fpga": "x"}}, "spec.capacity[example.com/fpga]"),
+        ({"requirements": ({"key": "a", "operator": "Is", "values": ["b"]},)}, "spec.requirements[0]"),
+    ],
+)
+def test_a_garbled_overlay_is_named(spec: Json, field: str) -> None:
+    with pytest.raises(InputError) as raised:
+        karpenter(pool(), overlay(**spec))
+    assert (raised.value.place.object, raised.value.place.field) == ("NodeOverlay gpu", field)
 
 
 def test_a_limit_that_leaves_nothing_is_reached_whatever_the_type() -> None:

@@ -85,6 +85,11 @@ def _share(value: object, _: Names) -> object:
 
 _ZONE = "topology.kubernetes.io/zone"
 
+
+def _value_of(label: str) -> Change:
+    return changes.text(lambda text, names: names.value(label, text))
+
+
 BY_FIELD: Mapping[str, Change] = {
     "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
     "setting": _setting,
@@ -166,7 +171,14 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Change] = {
     (karpenter.Budget, "nodes"): _share,
     (karpenter.Budget, "duration"): _lasting,
     (karpenter.Budget, "schedule"): _schedule,
-    (karpenter.Subnet, "zone"): changes.text(lambda text, names: names.value(_ZONE, text)),
+    (karpenter.Subnet, "zone"): _value_of(_ZONE),
+    (karpenter.CapacityReservation, "id"): _value_of(f"{karpenter.AWS}/capacity-reservation-id"),
+    (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
+    (karpenter.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
+    (karpenter.CapacityReservation, "availability_zone"): _value_of(_ZONE),
+    # what somebody pays is nobody else's business, and decides nothing but the order of types
+    (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
+    (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.Explanation, "message"): lambda _value, _names: None,
     (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
     (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,

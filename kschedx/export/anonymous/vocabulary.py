@@ -174,7 +174,8 @@ _KARPENTER = """
 karpenter.sh/nodepool karpenter.sh/capacity-type karpenter.sh/registered karpenter.sh/initialized
 karpenter.sh/disrupted karpenter.sh/unregistered karpenter.sh/do-not-disrupt on-demand spot reserved
 karpenter.k8s.aws/ec2nodeclass EC2NodeClass karpenter.azure.com/aksnodeclass AKSNodeClass
-karpenter.k8s.gcp/gcenodeclass GCENodeClass NodePool NodeClaim
+karpenter.k8s.gcp/gcenodeclass GCENodeClass NodePool NodeClaim NodeOverlay
+active expiring default capacity-block
 capacity-reservation-id capacity-reservation-type instance-hypervisor instance-encryption-in-transit-supported
 instance-category instance-family instance-generation instance-size instance-local-nvme instance-cpu
 instance-cpu-manufacturer instance-cpu-sustained-clock-speed-mhz instance-memory instance-ebs-bandwidth

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from kschedx.api.karpenter import NodeOverlay
 from kschedx.api.quantity import Unit
 from kschedx.autoscaler.remedy import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
@@ -206,6 +207,8 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
         return f"its node class has subnets in {zones} only, and {_values(asked)} is wanted"
     if not verdict.known:
         return "kschedx knows none of its instance types"
+    if verdict.lacks_a_reservation:
+        return "its node class has no capacity reservation, and reserved capacity is wanted"
     nearest = nearest_type(verdict, rejection)
     which = "no instance type" if verdict.certainty is Certainty.REJECTS else "no type that is known"
     if nearest is not None:
@@ -320,6 +323,11 @@ def basis(karpenter: Karpenter) -> str:
     else:
         seen = {one.name for known in karpenter.known.values() for one in known.types.types}
         types = f"{count(len(seen), 'type')} seen here (--instance-types FILE)"
+    overlays = karpenter.snapshot.of(NodeOverlay)
+    for one, told in ((True, "counted"), (False, "left out, as Karpenter has not found it valid")):
+        names = sorted(overlay.name for overlay in overlays if overlay.is_ready is one)
+        if names:
+            types += f" · NodeOverlay {listed(names, MOST_NAMES)} {told}"
     return f"{types} · stock and prices unknown"
 
 
