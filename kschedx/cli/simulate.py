@@ -38,7 +38,8 @@ Examples:
   kschedx simulate --changes friday.yaml -o json
   kschedx simulate --drain node-7 --out after.json.gz    # to go on with
 
-Exit codes: 0 every pod has a node, 1 one stays without, 2 usage or input error, 3 kschedx cannot decide about one.
+Exit codes: 0 every pod has a node, 1 one stays without or a replica is refused, 2 usage or input error, 3 kschedx
+cannot decide about one.
 """
 MOST_FIXED = 8
 """Workloads for which the document has a fix, those that lack most nodes."""
@@ -194,8 +195,9 @@ def report(
 
 
 def exit_code(simulation: Simulation) -> ExitCode:
-    """1 where a pod stays without a node, or a drain is not done."""
+    """1 where a pod stays without a node, a replica is refused, or a drain is not done."""
     if simulation.undecided:
         return ExitCode.UNDECIDED
-    is_done = not simulation.pending and all(drained.is_done for drained in simulation.drained)
+    is_refused = simulation.refused or any(rolled.refusal for rolled in simulation.rolled_out)
+    is_done = not simulation.pending and not is_refused and all(drained.is_done for drained in simulation.drained)
     return ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE

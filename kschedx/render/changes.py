@@ -58,7 +58,9 @@ def rollout_text(found: RolledOut) -> str:
         every = "its pod is" if found.old == 1 else f"all {found.old:,} pods are"
         return f"rollout of {name}: {every} replaced, {strategy_text(found.strategy)}"
     waits = f"{count(found.waiting, 'new pod')} {'finds' if found.waiting == 1 else 'find'} no node"
-    if not found.waiting:
+    if found.refusal:
+        waits = f"the API server refuses the next: {found.refusal}"
+    elif not found.waiting:
         waits = "a pod that has no node has to be deleted by hand first"
     replaced = f"{found.replaced:,} of {count(found.old, 'pod')} replaced"
     return f"rollout of {name} stops: {replaced}, {waits}; {strategy_text(found.strategy)}"

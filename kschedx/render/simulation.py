@@ -130,6 +130,8 @@ def headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.gated), 'pod')} behind scheduling gates")
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} wait for another scheduler")
+    if refused := sum(one.number for one in simulation.refused.values()):
+        parts.append(f"{count(refused, 'replica')} refused by the API server")
     if simulation.undecided:
         parts.append(f"{len(simulation.undecided):,} cannot be decided")
     return "; ".join(parts)
@@ -139,8 +141,12 @@ def headline(simulation: Simulation) -> str:
 
 
 def told_workloads(simulation: Simulation) -> list[WorkloadResult]:
-    """Those that lack most nodes first, then those that lose most."""
-    return sorted(simulation.workloads, key=lambda one: (-len(one.pending), -len(one.evicted), -len(one.placed)))
+    """Those that lack most nodes or pods first, then those that lose most."""
+
+    def rank(one: WorkloadResult) -> tuple[int, int, int]:
+        return -one.refused - len(one.pending), -len(one.evicted), -len(one.placed)
+
+    return sorted(simulation.workloads, key=rank)
 
 
 def _workloads(simulation: Simulation, mending: Mending, width: int, most: int) -> list[Text]:
@@ -155,13 +161,14 @@ def _workloads(simulation: Simulation, mending: Mending, width: int, most: int) 
 
 
 def _workload(result: WorkloadResult, mending: Mending, width: int, short: Mapping[str, str]) -> list[Text]:
-    mark = ("✗ ", BAD) if result.pending else ("✓ ", GOOD)
+    mark = ("✗ ", BAD) if result.pending or result.refused else ("✓ ", GOOD)
     story = mending.story(result.pending) if result.pending else None
     why = "" if story is None else reason(story)
     nodes = {short.get(name, name): number for name, number in result.nodes.items()}
     parts = []
-    if result.pods > 1:
-        parts.append(f"{result.pods - len(result.pending):,} of {result.pods:,} run")
+    wanted = result.pods + result.refused
+    if wanted > 1:
+        parts.append(f"{result.pods - len(result.pending):,} of {wanted:,} run")
         if nodes:
             parts.append(f"{len(result.placed):,} newly {_spread(nodes)}")
     elif result.placed:
@@ -169,8 +176,10 @@ def _workload(result: WorkloadResult, mending: Mending, width: int, short: Mappi
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
-        number = "pending" if result.pods == 1 else f"{len(result.pending):,} pending"
+        number = "pending" if wanted == 1 else f"{len(result.pending):,} pending"
         parts.append(f"{number}: {why}" if why else number)
+    if result.refused:
+        parts.append(f"{result.refused:,} refused: {result.refusal}")
     lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=mark[0], indent=4)
     return lines + story_fix(story, width)
 

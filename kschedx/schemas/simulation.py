@@ -59,11 +59,13 @@ _WORKLOAD = _object(
         "pending": _TEXTS,
         "evicted": _TEXTS,
         "message": _TEXT,
-    }
+    },
+    {"refused": _COUNT, "refusal": _TEXT},
 )
 _EFFECT = _object({"change": _TEXT, "made": _TEXTS, "evicted": _TEXTS, "gone": _TEXTS})
 _ROLLOUT = _object(
-    {"workload": _TEXT, "old": _COUNT, "replaced": _COUNT, "waiting": _COUNT, "done": {"type": "boolean"}}
+    {"workload": _TEXT, "old": _COUNT, "replaced": _COUNT, "waiting": _COUNT, "done": {"type": "boolean"}},
+    {"refusal": _TEXT},
 )
 _FIX = _object({"workload": _TEXT, "title": _TEXT, "certainty": _TEXT, "pods": _COUNT, "of": _COUNT})
 """`pods` of the `of` that wait have a node with it."""

@@ -70,6 +70,7 @@ class Workbench(Bench):
         self._evicted, self._gone = [], []
         try:
             self._apply(change)
+            self._try_again()
         except InputError as error:
             raise error.at(Place(object=str(change))) from None
         rollouts = tuple(self.rollouts[begun:])
@@ -212,6 +213,7 @@ class Workbench(Bench):
             else:
                 self._drop([row])
             return
+        self.refused.pop(workload, None)
         self._drop(Owners(self.snapshot).members(self.snapshot.pods, workload))
         left = dict(self.snapshot.workloads)
         left.pop((workload.kind, workload.namespace, workload.name), None)
@@ -235,6 +237,7 @@ class Workbench(Bench):
     def _merge(self, others: Sequence[Manifest]) -> None:
         before = self.snapshot.cluster
         self.snapshot = merged(self.snapshot, others)
+        self._count_what_is_there()
         cluster = self.snapshot.cluster
         written = {workloads.name_of(one) for one in others if one.get("kind") == "Node"}
         nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from kschedx.answer.subject import admitted
+from kschedx.api.resource_quota import ResourceQuota
+from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
+from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
+from kschedx.simulate.allowed import Refused, allowed
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.daemon_sets import home, no_longer, pods_for
 from kschedx.simulate.strategies import NEXT, ByOrdinal, Keeps, Rolling, Rollout, Strategy, Why, strategy_of
@@ -36,10 +40,13 @@ class Bench:
         """`namespace/name` of pods that were made or wait anew, in their order."""
         self.rollouts: list[Rollout] = []
         """Those that are about to begin."""
+        self.refused: dict[Workload, Refused] = {}
+        """Replicas that the API server does not take, whose controllers try again."""
         self._evicted: list[str] = []
         """Pods that lost their nodes, and wait."""
         self._gone: list[str] = []
         """Pods that went though nobody named them."""
+        self._count_what_is_there()
 
     def _apply_maker(self, manifest: dict[str, object]) -> None:
         workload = workloads.workload_of(manifest)
@@ -72,9 +79,11 @@ class Bench:
             self._drop([self.snapshot.pods.rows[key]])
         subject = admitted(self.snapshot, manifest, self._setup)
         self.snapshot = subject.snapshot
+        self._count([subject.pod], came=True)
         self._add([subject.pod])
 
     def _set_replicas(self, workload: Workload, rows: Sequence[int], replicas: int) -> None:
+        self.refused.pop(workload, None)
         if len(rows) > replicas:
             self._drop(first_to_go(self.snapshot, workload, rows)[: len(rows) - replicas])
         else:
@@ -83,21 +92,23 @@ class Bench:
     def _add_replicas(self, workload: Workload, rows: Sequence[int], count: int) -> None:
         snapshot, pods = self.snapshot, self.snapshot.pods
         manifest = workloads.manifest_of(snapshot, workload)
+        known = snapshot.storage.claims
         made: list[Pod] = []
         if manifest is not None:
             taken = [pods.names[row] for row in rows]
             self.snapshot, made = workloads.new_pods(snapshot, self._setup, manifest, count, taken)
         elif rows:
             self.snapshot, made = like_pod(snapshot, pods[rows[-1]], count)
-        self._add(made)
+        self._add(self._allowed(workload, made, known))
 
     def _apply_daemon_set(
         self, workload: Workload, manifest: Manifest, rows: Sequence[int], before: Manifest | None
     ) -> None:
         """`before` is the manifest with the other template that pods in these rows have."""
         homes = {home(self.snapshot.pods, row): self.snapshot.pods.key(row) for row in rows}
+        known = self.snapshot.storage.claims
         self.snapshot, made = pods_for(self.snapshot, self._setup, manifest, lambda name: name not in homes)
-        self._add(made)
+        self._add(self._allowed(workload, made, known))
         if before is None or not rows:
             return
         unwanted = [*no_longer(self.snapshot, self._setup, manifest, homes)]
@@ -141,9 +152,55 @@ class Bench:
         self.snapshot = with_pods(self.snapshot, pods)
         self.new |= dict.fromkeys(pod.key for pod in pods)
 
+    def _allowed(
+        self, workload: Workload, made: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
+    ) -> Sequence[Pod]:
+        """Those of new pods that quotas let in, which count them from now on. `known` are the claims of before."""
+        if not self._is_ruled(made):
+            return made
+        quotas = Ledger(self.snapshot, self._setup.release)
+        found = allowed(self.snapshot, quotas, made, known)
+        self.snapshot = quotas.on(found.snapshot)
+        if found.refused:
+            number = len(found.refused)
+            self.refused[workload] = Refused(workload=workload, number=number, refusal=found.refusal)
+        return found.made
+
+    def _count_what_is_there(self) -> None:
+        """In quotas that nobody has looked at yet: before there are pods that nobody has made, and claims that may be
+        refused."""
+        if self.snapshot.of(ResourceQuota):
+            self.snapshot = Ledger(self.snapshot, self._setup.release).on(self.snapshot)
+
+    def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
+        """Quotas count pods that nobody refuses, or count them no more."""
+        if self._is_ruled(pods):
+            quotas = Ledger(self.snapshot, self._setup.release)
+            for pod in pods:
+                if came:
+                    quotas.take(pod)
+                else:
+                    quotas.give(pod)
+            self.snapshot = quotas.on(self.snapshot)
+
+    def _is_ruled(self, pods: Iterable[Pod]) -> bool:
+        ruled = {quota.metadata.namespace for quota in self.snapshot.of(ResourceQuota)}
+        ruled |= {*self.snapshot.limit_ranges}
+        return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
+
+    def _try_again(self) -> None:
+        """Replicas that were refused, where there may be room now."""
+        for workload, refused in tuple(self.refused.items()):
+            rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
+            if rows and workload.kind != "DaemonSet":
+                self._set_replicas(workload, rows, len(rows) + refused.number)
+
     def _drop(self, rows: Iterable[int]) -> None:
+        rows = [*rows]
+        if self.snapshot.of(ResourceQuota):
+            self._count([self.snapshot.pods[row] for row in rows], came=False)
         kept = np.ones(len(self.snapshot.pods), dtype=np.bool_)
-        kept[list(rows)] = False
+        kept[rows] = False
         self.snapshot = with_only_pods(self.snapshot, np.flatnonzero(kept))
 
     def _lose(self, rows: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,6 @@ from kschedx.answer.fix import Fix
 from kschedx.answer.replicas import Covered, Replicas
 from kschedx.answer.run import explain
 from kschedx.answer.subject import Subject
-from kschedx.api.pod_claims import own_claims
-from kschedx.api.resource_quota import claim_not_created, not_created
-from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Pod
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.many import Taken
@@ -26,6 +23,7 @@ from kschedx.explain.notes.claims import ClaimNotMade
 from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
+from kschedx.simulate.allowed import Allowed, allowed
 from kschedx.simulate.changes import Manifest
 from kschedx.simulate.in_turn import InTurn
 from kschedx.simulate.mending import Mended
@@ -138,12 +136,13 @@ class Gathering:
             self.snapshot, made = workloads.new_pods(self.snapshot, self._setup, manifest, count, names)
         else:
             self.snapshot, made = workloads.like_pod(self.snapshot, subject.pod, count)
-        refused: list[Pod] = []
-        refusal = ""
+        found = Allowed(snapshot=self.snapshot, made=tuple(made))
         if lacks and not old:  # one more than it lacks is no pod that anybody makes; a rollout makes them one by one
-            made, refused, refusal = self._allowed(made, claims)
-        self.snapshot = with_pods(self.snapshot, made)
-        new = [pod.key for pod in made]
+            found = allowed(self.snapshot, self._quotas, made, claims)
+            for key, (claim, words) in found.claims.items():
+                self._notes[key] = ClaimNotMade(claim=claim, refusal=words)
+        self.snapshot = with_pods(found.snapshot, found.made)
+        new = [pod.key for pod in found.made]
         self._new += new
         return Group(
             subject=subject,
@@ -153,8 +152,8 @@ class Gathering:
             running=len(running),
             old=tuple(old),
             strategy=Rolling.of(manifest, wanted) if old else None,
-            refused=tuple(pod.key for pod in refused),
-            refusal=refusal,
+            refused=tuple(pod.key for pod in found.refused),
+            refusal=found.refusal,
         )
 
     def _by_ordinal(
@@ -184,36 +183,6 @@ class Gathering:
             strategy=strategy,
             new=tuple(one.key for one in new),
         )
-
-    def _allowed(
-        self, made: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
-    ) -> tuple[list[Pod], list[Pod], str]:
-        """Those of new pods that are alike, and of their claims, that quotas let in one after the other; the others,
-        and why the first of them is refused. `known` are the claims of before."""
-        for number, pod in enumerate(made):
-            if refusal := self._refusal(pod, known):
-                others = made[number:]
-                self._drop(key for one in others for key in own_claims(one) if key not in known)
-                return [*made[:number]], [*others], refusal
-        return [*made], [], ""
-
-    def _refusal(self, pod: Pod, known: Mapping[str, PersistentVolumeClaim]) -> str:
-        for key, is_ephemeral in own_claims(pod).items():
-            claim = None if key in known else self.snapshot.storage.claims.get(key)
-            refusal = None if claim is None else self._quotas.take(claim)
-            if claim is None or refusal is None:
-                continue
-            if not is_ephemeral:
-                return claim_not_created(claim, pod, refusal)
-            self._drop([key])  # the pod is there, and waits for it
-            self._notes[pod.key] = ClaimNotMade(claim=key, refusal=refusal)
-        refusal = self._quotas.take(pod)
-        return "" if refusal is None else not_created(pod, refusal)
-
-    def _drop(self, claims: Iterable[str]) -> None:
-        storage, gone = self.snapshot.storage, frozenset(claims)
-        left = {key: claim for key, claim in storage.claims.items() if key not in gone}
-        self.snapshot = self.snapshot.with_storage(replace(storage, claims=left))
 
     def _without(self, rows: Sequence[int]) -> None:
         if rows:

@@ -32,10 +32,12 @@ class RolledOut(Struct, frozen=True, kw_only=True):
     """How many of them are gone."""
     waiting: int
     """Pods of the new template that find no node."""
+    refusal: str = ""
+    """Why the API server takes no more of them, in the words of their controller."""
 
     @property
     def is_done(self) -> bool:
-        return self.replaced == self.old and not self.waiting
+        return self.replaced == self.old and not self.waiting and not self.refusal
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -44,19 +46,21 @@ class RolledOut(Struct, frozen=True, kw_only=True):
             "replaced": self.replaced,
             "waiting": self.waiting,
             "done": self.is_done,
+            **({"refusal": self.refusal} if self.refusal else {}),
         }
 
 
-def roll_out(simulator: Simulator, rollout: Rollout) -> RolledOut:
-    """Until all pods are replaced, or those that are made find no node."""
+def roll_out(simulator: Simulator, rollout: Rollout, quotas: Ledger) -> RolledOut:
+    """Until all pods are replaced, or those that are made find no node, or quotas let no more in."""
+    refusal = ""
     pods = simulator.run.cluster.pods
     old, new = ([pods.rows[key] for key in keys] for keys in (rollout.old, rollout.new))
     match rollout.strategy:
         case Rolling():
-            roll(simulator, rollout.workload, rollout.strategy, old, new)
+            refusal = roll(simulator, rollout.workload, rollout.strategy, old, new, quotas)
         case ByOrdinal():
             old = [row for row in old if ordinal(pods.names[row]) >= rollout.strategy.partition]
-            by_ordinal(simulator, rollout.strategy, old, new)
+            refusal = by_ordinal(simulator, rollout.strategy, old, new, quotas)
         case ByNode():
             _by_node(simulator, rollout.strategy, old, new)
         case Keeps():
@@ -71,6 +75,7 @@ def roll_out(simulator: Simulator, rollout: Rollout) -> RolledOut:
         old=len(old),
         replaced=sum(row in gone for row in old),
         waiting=int(waiting),
+        refusal=refusal,
     )
 
 

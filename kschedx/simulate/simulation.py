@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
+from kschedx.simulate.allowed import Refused
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import Drained
 from kschedx.simulate.effects import Effect
@@ -45,6 +46,10 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
     evicted: tuple[str, ...]
     message: str = ""
     """Why the first that is pending is."""
+    refused: int = 0
+    """Replicas beside `pods` that the API server does not take."""
+    refusal: str = ""
+    """Why the first of them is, in the words of their controller."""
 
     def to_dict(self) -> Json:
         return {
@@ -57,6 +62,7 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
             "pending": list(self.pending),
             "evicted": list(self.evicted),
             "message": self.message,
+            **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
         }
 
 
@@ -72,6 +78,7 @@ class Simulation:
         changes: Sequence[Change] = (),
         effects: Sequence[Effect] = (),
         rolled_out: Sequence[RolledOut] = (),
+        refused: Iterable[Refused] = (),
     ) -> None:
         """`stages` are what happened between changes made by hand; what is told is told as of the end of the last
         one."""
@@ -82,6 +89,8 @@ class Simulation:
         self.effects = tuple(effects)
         """Of every change but drains."""
         self.rolled_out = tuple(rolled_out)
+        self.refused = {one.workload: one for one in refused}
+        """Replicas that the API server does not take."""
         self.steps: tuple[Step, ...] = tuple(step for stage in stages for step in stage.queue.steps)
         self.drained: tuple[Drained, ...] = tuple(drained for stage in stages for drained in stage.drained)
         self.scenes = {node: scene for stage in stages for node, scene in stage.scenes.items()}
@@ -157,10 +166,12 @@ class Simulation:
 
     @cached_property
     def workloads(self) -> tuple[WorkloadResult, ...]:
-        """Those with a pod in the queue, in its order, and those that lost one."""
+        """Those with a pod in the queue, in its order, those that lost one, and those that are refused some."""
         keys: dict[Workload, list[str]] = {}
         for key in dict.fromkeys((*self.queue, *sorted(self.evicted))):
             keys.setdefault(self._workload_of(key), []).append(key)
+        for workload in self.refused:
+            keys.setdefault(workload, [])
         pods, owners = self.run.cluster.pods, self._owners[-1][1]
         running = Counter(owners.of(pods, row) for row in np.flatnonzero(pods.node >= 0).tolist())
         return tuple(self._result(workload, its, running[workload]) for workload, its in keys.items())
@@ -176,6 +187,7 @@ class Simulation:
     def _result(self, workload: Workload, keys: Sequence[str], running: int) -> WorkloadResult:
         placed = [key for key in keys if key in self.placed]
         pending = [key for key in keys if key in self.messages]
+        refused = self.refused.get(workload)
         return WorkloadResult(
             workload=workload,
             pods=running + len(pending),
@@ -184,6 +196,8 @@ class Simulation:
             pending=tuple(pending),
             evicted=tuple(key for key in keys if key in self.evictions),
             message=self.messages[pending[0]] if pending else "",
+            refused=0 if refused is None else refused.number,
+            refusal="" if refused is None else refused.refusal,
         )
 
     @cached_property

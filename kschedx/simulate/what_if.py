@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing import require_nodes_and_pods
+from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
+from kschedx.simulate.allowed import Refused
 from kschedx.simulate.applying import Workbench
 from kschedx.simulate.changes import Change, Read, Verb, changes
 from kschedx.simulate.effects import Effect
@@ -40,6 +42,8 @@ class World(Struct, frozen=True, kw_only=True):
     """Those of the changes before."""
     effects: tuple[Effect, ...] = ()
     """Of every change but drains, in their order."""
+    refused: tuple[Refused, ...] = ()
+    """Replicas that the API server does not take."""
 
     @property
     def unmade(self) -> frozenset[str]:
@@ -53,6 +57,7 @@ class Settled(Struct, frozen=True, kw_only=True):
     stages: tuple[Simulator, ...]
     effects: tuple[Effect, ...] = ()
     rolled_out: tuple[RolledOut, ...] = ()
+    refused: tuple[Refused, ...] = ()
 
     @property
     def last(self) -> Simulator:
@@ -66,6 +71,7 @@ class Settled(Struct, frozen=True, kw_only=True):
             changes=changes,
             effects=self.effects,
             rolled_out=self.rolled_out,
+            refused=self.refused,
         )
 
 
@@ -95,11 +101,12 @@ def changed_world(
         new = workbench.changed.new
         stage = Simulator(workbench.snapshot, setup, options, new, base=snapshot, unmade=unmade)
         stage.place(_others(workbench.snapshot, new, asked, unmade))
-        rolled_out.extend(roll_out(stage, rollout) for rollout in workbench.rollouts)
+        quotas = Ledger(workbench.snapshot, setup.release)
+        rolled_out.extend(roll_out(stage, rollout, quotas) for rollout in workbench.rollouts)
         stage.drain(dict.fromkeys(drained), comes_back=False)
         stages.append(stage)
         workbench.rollouts.clear()
-        workbench.snapshot = stage.after
+        workbench.snapshot = quotas.on(stage.after)
         workbench.new |= dict.fromkeys(map(stage.run.cluster.pods.key, stage.queue.queued))
 
     for is_drain, some in groupby(wanted, key=lambda change: change.verb is Verb.DRAIN):
@@ -120,6 +127,7 @@ def changed_world(
         rollouts=tuple(workbench.rollouts),
         rolled_out=tuple(rolled_out),
         effects=tuple(workbench.effects),
+        refused=tuple(workbench.refused.values()),
     )
 
 
@@ -150,8 +158,14 @@ def settled(
     world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked, theirs=theirs)
     last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
     last.place(_others(world.snapshot, world.new, asked, world.unmade))
-    rolled_out = tuple(roll_out(last, rollout) for rollout in world.rollouts)
-    return Settled(stages=(*world.stages, last), effects=world.effects, rolled_out=world.rolled_out + rolled_out)
+    quotas = Ledger(world.snapshot, setup.release)
+    rolled_out = tuple(roll_out(last, rollout, quotas) for rollout in world.rollouts)
+    return Settled(
+        stages=(*world.stages, last),
+        effects=world.effects,
+        rolled_out=world.rolled_out + rolled_out,
+        refused=world.refused,
+    )
 
 
 def simulate(
@@ -175,7 +189,8 @@ def simulate(
         last.queue.run(last.waiting())
     else:
         last.place(only)
-    rolled_out = tuple(roll_out(last, rollout) for rollout in world.rollouts)
+    quotas = Ledger(world.snapshot, setup.release)
+    rolled_out = tuple(roll_out(last, rollout, quotas) for rollout in world.rollouts)
     if rolled_out and only is None:
         last.queue.run(last.waiting())  # there may be room now that there was not before
     return Simulation(
@@ -185,6 +200,7 @@ def simulate(
         changes=wanted,
         effects=world.effects,
         rolled_out=world.rolled_out + rolled_out,
+        refused=world.refused,
     )
 
 

@@ -1,0 +1,74 @@
+"""New pods of a controller that ResourceQuotas and LimitRanges let in, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.api.pod_claims import own_claims
+from kschedx.api.resource_quota import claim_not_created, not_created
+from kschedx.api.storage import PersistentVolumeClaim
+from kschedx.api.types import Pod
+from kschedx.explain.quotas import Ledger
+from kschedx.simulate.workloads import Workload
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Allowed(Struct, frozen=True, kw_only=True):
+    """What becomes of new pods that are alike."""
+
+    snapshot: Snapshot
+    """Without the claims that are refused, or whose pods are."""
+    made: tuple[Pod, ...]
+    refused: tuple[Pod, ...] = ()
+    refusal: str = ""
+    """Why the first of them is, in its controller's words."""
+    claims: Mapping[str, tuple[str, str]] = {}
+    """Pods that wait for an ephemeral volume's claim, to the claim and why it is refused."""
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """Replicas of a workload that never become pods."""
+
+    workload: Workload
+    number: int
+    refusal: str
+    """Why the first of them is refused, in its controller's words."""
+
+
+def allowed(
+    snapshot: Snapshot, quotas: Ledger, pods: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
+) -> Allowed:
+    """The quotas count what they let in. `snapshot` has the claims of the pods, `known` are those of before."""
+    waits: dict[str, tuple[str, str]] = {}
+    for number, pod in enumerate(pods):
+        refusal = ""
+        for key, is_ephemeral in own_claims(pod).items():
+            claim = None if key in known else snapshot.storage.claims.get(key)
+            words = None if claim is None else quotas.take(claim)
+            if claim is None or words is None:
+                continue
+            if not is_ephemeral:
+                refusal = claim_not_created(claim, pod, words)
+                break
+            snapshot = _without(snapshot, [key])  # the pod is there, and waits for it
+            waits[pod.key] = key, words
+        if not refusal:
+            words = quotas.take(pod)
+            refusal = "" if words is None else not_created(pod, words)
+        if refusal:
+            others = pods[number:]
+            left = _without(snapshot, (key for one in others for key in own_claims(one) if key not in known))
+            made = tuple(pods[:number])
+            return Allowed(snapshot=left, made=made, refused=tuple(others), refusal=refusal, claims=waits)
+    return Allowed(snapshot=snapshot, made=tuple(pods), claims=waits)
+
+
+def _without(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
+    storage, gone = snapshot.storage, frozenset(claims)
+    if not gone:
+        return snapshot
+    left = {key: claim for key, claim in storage.claims.items() if key not in gone}
+    return snapshot.with_storage(replace(storage, claims=left))

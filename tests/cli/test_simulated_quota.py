@@ -1,0 +1,116 @@
+"""Replicas that a ResourceQuota refuses never become pods: told in the API server's words, with exit code 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest
+from tests.command import Ran, kschedx
+from tests.simulate.clusters import deployment, nodes
+
+
+def quota(pods: int, used: int | None = None) -> Manifest:
+    """One that nobody has counted for yet, unless `used` is given."""
+    hard = {"pods": str(pods)}
+    status = {} if used is None else {"status": {"hard": hard, "used": {"pods": str(used)}}}
+    metadata = {"name": "q", "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}, **status}
+
+
+def simulated(tmp_path: Path, quotas: Sequence[Manifest], *options: str) -> Ran:
+    file = tmp_path / "cluster.json"
+    objects = [*nodes(), *deployment("web", "1", ["node-1", "node-2"]), *deployment("api", "1", ["node-3"]), *quotas]
+    file.write_text(json.dumps({"kind": "List", "items": objects}))
+    return kschedx("simulate", "--snapshot", str(file), "-n", "shop", *options)
+
+
+def web(ran: Ran) -> dict[str, object]:
+    workloads: list[dict[str, object]] = json.loads(ran.out)["workloads"]
+    return next(one for one in workloads if one["name"] == "web")
+
+
+@pytest.mark.parametrize("used", [None, 3], ids=["counted here", "counted by its controller"])
+def test_the_quota_takes_the_first_of_new_replicas(tmp_path: Path, used: int | None) -> None:
+    ran = simulated(tmp_path, [quota(5, used)], "--scale", "deploy/web=6", "-o", "json")
+    said = web(ran)
+    assert ran.code == 1
+    assert (said["pods"], said["refused"]) == (4, 2)
+    refusal = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"
+    assert str(said["refusal"]).startswith("Error creating: pods ")
+    assert refusal in str(said["refusal"])
+
+
+def test_the_screen_tells_it(tmp_path: Path) -> None:
+    ran = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6")
+    assert "2 replicas refused by the API server" in ran.out.splitlines()[0]
+    assert "4 of 6 run" in ran.out
+    assert "2 refused: Error creating: pods" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--scale", "deploy/web=4"), 0),
+        (("--scale", "deploy/web=5"), 1),
+        (("--scale", "deploy/api=0", "--scale", "deploy/web=5"), 0),
+        (("--scale", "deploy/web=5", "--scale", "deploy/api=0"), 0),
+        (("--scale", "deploy/web=5", "--scale", "deploy/web=3"), 0),
+        (("--scale", "deploy/web=4", "--scale", "deploy/api=2"), 1),
+        (("--set", "deploy/web:spec.replicas=5"), 1),
+        (("--scale", "deploy/web=5", "--delete", "deploy/web"), 0),
+    ],
+    ids=["fits", "one too many", "room first", "room later", "fewer again", "the next", "set", "deleted"],
+)
+def test_changes_count_one_after_the_other(tmp_path: Path, options: Sequence[str], code: int) -> None:
+    assert simulated(tmp_path, [quota(5)], *options).code == code
+
+
+def test_a_rollout_stops_where_the_quota_is_used_up(tmp_path: Path) -> None:
+    new_template = "deploy/web:spec.template.metadata.labels.version=two"
+    ran = simulated(tmp_path, [quota(3)], "--set", new_template, "-o", "json")
+    (rolled,) = json.loads(ran.out)["rollouts"]
+    assert ran.code == 1
+    assert not rolled["done"]
+    assert "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3" in rolled["refusal"]
+    assert simulated(tmp_path, [quota(4)], "--set", new_template).code == 0
+
+
+def test_a_quota_of_elsewhere_refuses_nothing(tmp_path: Path) -> None:
+    elsewhere = {**quota(0), "metadata": {"name": "q", "namespace": "other"}}
+    assert simulated(tmp_path, [elsewhere], "--scale", "deploy/web=6").code == 0
+
+
+def test_a_new_stateful_set_gets_as_many_pods_and_claims_as_the_quota_has_left(tmp_path: Path) -> None:
+    hard = {"persistentvolumeclaims": "1"}
+    claims = {**quota(0), "spec": {"hard": hard}}
+    container = {"name": "main", "image": "db:1"}
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}}
+    storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec: Manifest = {
+        "replicas": 3,
+        "serviceName": "db",
+        "selector": {"matchLabels": {"app": "db"}},
+        "template": template,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": storage}],
+    }
+    file, after = tmp_path / "db.json", tmp_path / "after.json"
+    file.write_text(
+        json.dumps({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec})
+    )
+    ran = simulated(tmp_path, [claims], "-f", str(file), "-o", "json", "--out", str(after))
+    (said,) = json.loads(ran.out)["workloads"]
+    assert (ran.code, said["pods"], said["refused"]) == (1, 1, 2)
+    assert "create Claim data-db-1 for Pod db-1 in StatefulSet db failed error: " in said["refusal"]
+    kinds = [(one["kind"], one["metadata"]["name"]) for one in json.loads(after.read_text())["items"]]
+    assert [name for kind, name in kinds if kind == "PersistentVolumeClaim"] == ["data-db-0"]
+
+
+def test_a_quota_that_is_applied_counts_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "quota.json"
+    file.write_text(json.dumps(quota(3)))
+    assert simulated(tmp_path, [], "-f", str(file), "--scale", "deploy/web=3").code == 1
+    assert simulated(tmp_path, [quota(3)], "--scale", "deploy/web=2").code == 0
