@@ -62,10 +62,7 @@ def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
     new_row[kept] = np.arange(len(kept))
     left = _taken(pods, np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
     table = replace(left, node=new_row[left.node], node_count=len(kept))
-    nodes = ClusterNodes(
-        [cluster.nodes[row] for row in kept], cluster.images.of(kept), frozenset(cluster.resources.names)
-    )
-    return replace(snapshot, cluster=nodes, pods=table, _tables={})
+    return replace(snapshot, cluster=cluster.without(gone), pods=table, _tables={})
 
 
 def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:

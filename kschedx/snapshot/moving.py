@@ -40,7 +40,7 @@ class Move(Struct, frozen=True):
 
 
 class _Nodes(Struct, frozen=True):
-    """The nodes as they were before one of them came."""
+    """The nodes as they were before one of them came or went."""
 
     snapshot: Snapshot
     pods: MovingPods
@@ -128,6 +128,13 @@ class MovingCluster:
         self._learn_name(node.metadata.name)
         self._set_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
         return ClusterRow(len(cluster.nodes) - 1)
+
+    def remove_node(self, row: ClusterRow) -> None:
+        """A node on which nothing runs any more goes, and the rows of those behind it move up by one. `snapshot` is
+        another object then."""
+        pods = self.pods
+        assert not len(pods.on_node(row)), "who runs there leaves first, as pods do in ways of their own"
+        self._set_nodes(self.snapshot.cluster.without({row}).moving(), pods.without_node(row))
 
     def replace_node(self, row: ClusterRow, node: Node) -> None:
         """A node is cordoned, labelled, resized; its name stays."""

@@ -159,3 +159,13 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         }
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
         return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied)
+
+    def without_node(self, node: ClusterRow) -> MovingPods:
+        """The same columns over the other nodes: those behind `node`, on which nothing runs, move up by a row.
+
+        Moves of this table leave the places in the old one as they are; the names of nodes are shared.
+        """
+        place = self.node - (self.node > node)
+        order, start = rows_by_group(place, self.node_count - 1)
+        on_nodes = _OnNodes(order=order, start=start)
+        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={})

@@ -7,7 +7,7 @@ stands in a world of its own, so one evaluation answers "what if" for all nodes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
@@ -98,6 +98,12 @@ class ClusterNodes:
         both.allowed_pods = np.concatenate([self.allowed_pods, made.allowed_pods])
         both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
         return both
+
+    def without(self, gone: Collection[int]) -> ClusterNodes:
+        """The nodes but for these rows."""
+        kept = [row for row in map(ClusterRow, range(len(self.nodes))) if row not in gone]
+        nodes = [self.nodes[row] for row in kept]
+        return ClusterNodes(nodes, self.images.of(kept), frozenset(self.resources.names))
 
     def with_answered(self, answered: Sequence[Node]) -> ClusterNodes:
         """The same nodes, and in rows behind them others that stand for some of them."""

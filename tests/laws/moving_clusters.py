@@ -1,4 +1,5 @@
-"""Clusters by chance for the laws of what moves: pods of a few templates, with storage behind many of them."""
+"""Clusters by chance for the laws of what moves: pods of a few templates, with storage or
+devices behind many of them."""
 
 from __future__ import annotations
 
@@ -6,12 +7,14 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests import device_builders as devices
 from tests.builders import Manifest, node, pod
 from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, volume
 
 CLASSES = ("zonal", "limited", "local", "at-once")
 SINGLE = "ReadWriteOncePod"
 NUMBER = "apps.kubernetes.io/pod-index"
+MODELS = ("small", "large")
 
 
 class Dealer:
@@ -27,6 +30,7 @@ class Dealer:
         for name in self.names:
             self.objects += self.node(name)
         self.objects += self._classes()
+        self.objects += [devices.device_class(), *map(self._devices, self.names)]
         self.objects += [self._free_volume(number) for number in range(dice.randint(1, 4))]
         for number in range(dice.randint(2, 5)):
             self._workload(number)
@@ -70,6 +74,14 @@ class Dealer:
             spec = {"attachRequired": True, "storageCapacity": self.chance(2)}
             yield {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": spec}
 
+    def _devices(self, name: str) -> Manifest:
+        models = [self.dice.choice(MODELS) for _ in range(self.dice.choice([0, 1, 1, 2]))]
+        return devices.resource_slice(name, *(devices.device(f"d{at}", model=one) for at, one in enumerate(models)))
+
+    def _device_claim(self, name: str) -> Manifest:
+        model = f'device.attributes["{devices.DRIVER}"].model == "{self.dice.choice(MODELS)}"'
+        return devices.claim(name, devices.request(select=[model]))
+
     def _free_volume(self, number: int) -> Manifest:
         reach = in_term(HOSTNAME, self.dice.choice(self.names)) if self.chance(2) else in_term(ZONE, "a", "b")
         size = self.dice.choice(["5Gi", "10Gi", "10Gi"])
@@ -87,6 +99,10 @@ class Dealer:
         storage_class = dice.choice([*CLASSES[:3], "local"])
         bound = self.chance(2)
         numbered = self.chance(2)
+        claims_devices, has_own_device = self.chance(4), self.chance(2)
+        if self.chance(8):
+            spec["schedulingGroup"] = {"podGroupName": f"group-{number}"}
+            self.objects.append(_group(f"group-{number}", dice.randint(1, 3)))
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": f"set-{number}", "uid": f"s{number}"}
         for index in range(dice.randint(1, 5)):
             name, volumes = f"pod-{number}-{index}", []
@@ -102,6 +118,11 @@ class Dealer:
                 self._claim(held, storage_class, modes, bound=bound or runs, pod_name=name)
             metadata: dict[str, object] = {"ownerReferences": [{**owner, "controller": True}]}
             status: Manifest = {}
+            if claims_devices:
+                claimed = f"gpu-{number}-{index if has_own_device else 'all'}"
+                spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claimed}]
+                if has_own_device or index == 0:
+                    self.objects.append(self._device_claim(claimed))
             if runs:
                 status["startTime"] = f"2026-01-0{dice.randint(1, 9)}T00:00:00Z"
             elif self.chance(5):
@@ -147,3 +168,12 @@ class Dealer:
         if self.chance(6):
             spec["tolerations"] = [{"key": "old", "operator": "Exists"}]
         return spec
+
+
+def _group(name: str, least: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+    }

@@ -116,6 +116,10 @@ def test_a_node_more_and_back_again(family: str) -> None:
                 cluster.place(row, added)
         cluster.revert(mark)
         assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
+        for template in snapshot.cluster.nodes[:1]:
+            cluster.place(row, cluster.add_node(replace(template, metadata=replace(template.metadata, name="unseen"))))
+        cluster.revert(mark)
+        assert told(run.decide(row)) == before, (case["name"], "nobody asked while the node was there")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -22,6 +22,9 @@ from kschedx.snapshot.snapshot import Snapshot
 from tests.laws.moving_clusters import Dealer
 
 RELEASES = ("1.36", "1.36", "1.36", "1.29")
+GANGS = {"GenericWorkload": True, "GangScheduling": True}
+NAMES = [f"node-{number}" for number in range(16)]
+"""More than there are nodes at any time; a node can come back under its name."""
 
 
 class World:
@@ -31,7 +34,10 @@ class World:
         self.dice = dice
         self.dealer = Dealer(dice)
         snapshot = Snapshot.from_objects(self.dealer.deal())
-        self.run = Run(scheduler_of(None, resolve(dice.choice(RELEASES)), snapshot))
+        version = dice.choice(RELEASES)
+        gangs = version == "1.36" and dice.random() < 0.3
+        release = resolve(version, feature_gates=GANGS if gangs else None)
+        self.run = Run(scheduler_of(None, release, snapshot))
         self.cluster = self.run.cluster
         self.profile = self.run.scheduler.config.profiles[0]
 
@@ -80,16 +86,25 @@ class World:
 
     def add_node(self) -> None:
         like = self.run.snapshot.cluster.nodes[self._node()]
-        name = f"more-{len(self.cluster.node_names)}"
+        name = self.dice.choice([name for name in NAMES if name not in self.cluster.node_names])
         labels = {**like.metadata.labels, "kubernetes.io/hostname": name}
         self.cluster.add_node(replace(like, metadata=replace(like.metadata, name=name, labels=labels)))
+
+    def remove_node(self) -> None:
+        """A node goes, after its pods."""
+        if len(self.cluster.node_names) == 1:
+            return
+        row = self._node()
+        for pod in self.cluster.pods.on_node(row).tolist():
+            evict(self.run, pod, waits=self.dice.random() < 0.7)
+        self.cluster.remove_node(row)
 
     def _node(self) -> ClusterRow:
         return ClusterRow(self.dice.randrange(len(self.cluster.node_names)))
 
     def move(self) -> None:
         often: list[Callable[[], None]] = [self.place] * 4 + [self.evict] * 2
-        rare: list[Callable[[], None]] = [self.force, self.nominate, self.change_node, self.add_node]
+        rare: list[Callable[[], None]] = [self.force, self.nominate, self.change_node, self.add_node, self.remove_node]
         self.dice.choice(often + rare)()
 
     # --- what is said

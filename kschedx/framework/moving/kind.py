@@ -163,7 +163,9 @@ class Kind:
             self._evaluate(pod)
         else:
             _, touched, signs = self._steps.since(self._seen)
-            self._evaluate_touched(pod, ClusterRows(distinct(touched)), nodes_too=not signs.all())
+            rows = distinct(touched)
+            rows = rows[rows < len(self._framework.nodes)]  # others were of nodes that came and are no more
+            self._evaluate_touched(pod, ClusterRows(rows), nodes_too=not signs.all())
         self._seen = len(self._steps)
 
     def _evaluate(self, pod: Pod) -> None:

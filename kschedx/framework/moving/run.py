@@ -1,9 +1,9 @@
 """A scheduler on a cluster that moves.
 
-What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes (`add_node`),
-and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole decision about a pod that waits,
-`run.filter` is PreFilter and Filter on the nodes that are asked about. Both cost what has moved since a pod of that
-kind was looked at; a change of the nodes costs a first look again.
+What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes and removes
+them (`add_node`, `remove_node`), and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole
+decision about a pod that waits, for the price of what has moved since a pod of that kind was looked at; after a node
+came or went, that is a first look again.
 """
 
 from __future__ import annotations
