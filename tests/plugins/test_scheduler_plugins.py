@@ -294,7 +294,7 @@ def test_sidecars_count_as_other_init_containers_and_pod_level_requests_not_at_a
         # shop has not used what it is promised: lab gives back what it borrowed, and no more than that
         (("shop 2 9", "lab 2 9"), ("lab 0", "lab 5", "lab 5", "lab 9"), "shop 0", ("lab-0",)),
         # priorities do not count between namespaces
-        (("shop 2 9", "lab 2 9"), ("lab 90", "lab 90", "lab 90", "lab 91"), "shop 0", ("lab-1",)),
+        (("shop 2 9", "lab 2 9"), ("lab 90", "lab 90", "lab 90", "lab 91"), "shop 0", ("lab-0",)),
         (("shop 2 9", "lab 4 9"), ("lab 0", "lab 0", "lab 0", "lab 0"), "shop 9", ()),
         # beyond what it is promised it evicts within
         (("shop 1 9", "lab 3 9"), ("shop 1", "shop 5", "lab 0", "lab 0"), "shop 3", ("shop-0",)),

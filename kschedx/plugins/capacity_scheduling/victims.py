@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from msgspec import Struct
 
+from kschedx.api.timestamps import LATEST
 from kschedx.api.types import Pod
 from kschedx.framework.interface import Handle
 from kschedx.framework.preemption import DryRun, dry_run, exceeding, in_turn
@@ -118,7 +119,10 @@ def preempt(handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quota
 
 
 def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
-    """Of equals, the one that was loaded last is first."""
+    """Of equals, the one that was loaded last is first; those that have not started stay as they were loaded, since for
+    each of them kube-scheduler takes the moment at which it looks."""
     pods, running = nodes.pods, nodes.pods_on(row)
-    order = np.lexsort((-np.arange(len(running)), -pods.started[running], pods.priorities[running]))
+    started, turn = pods.started[running], np.arange(len(running))
+    turn = np.where(started == LATEST, turn, -turn)
+    order = np.lexsort((turn, -started, pods.priorities[running]))
     return [int(one) for one in running[order]]
