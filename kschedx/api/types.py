@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kschedx.api.integers import Int32, Int64
+from kschedx.api.pod_groups import PodSchedulingGroup, WorkloadReference
 from kschedx.api.pod_volumes import Volume
 from kschedx.api.quantity import ResourceList
 from kschedx.api.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
@@ -140,10 +141,6 @@ class PodSchedulingGate(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_group_name: str | None = None
-
-
 class PodResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     resource_claim_name: str | None = None
@@ -174,6 +171,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None

@@ -198,6 +198,4 @@ def exit_code(simulation: Simulation) -> ExitCode:
     """1 where a pod stays without a node, a replica is refused, or a drain is not done."""
     if simulation.undecided:
         return ExitCode.UNDECIDED
-    is_refused = simulation.refused or any(rolled.refusal for rolled in simulation.rolled_out)
-    is_done = not simulation.pending and not is_refused and all(drained.is_done for drained in simulation.drained)
-    return ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE
+    return ExitCode.SCHEDULABLE if simulation.is_done else ExitCode.UNSCHEDULABLE

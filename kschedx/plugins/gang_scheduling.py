@@ -6,6 +6,7 @@ import numpy as np
 
 from kschedx.api.scheduling import PodGroup
 from kschedx.api.types import Pod
+from kschedx.errors import UndecidableError
 from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin, Touch
 from kschedx.framework.state import CycleState
@@ -20,9 +21,14 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     name = "GangScheduling"
 
     def touches(self, pod: Pod) -> Touch:
-        return Touch.CLUSTER if pod.spec.scheduling_group else Touch.NOTHING
+        return Touch.CLUSTER if pod.spec.scheduling_group or pod.spec.workload_ref else Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
+        """Raises `UndecidableError` for a pod that names a Workload, in a release that looks there."""
+        reference = pod.spec.workload_ref
+        if reference is not None and self.handle.release.behaviour.gangs_are_of_workloads:
+            which = f'pod group "{reference.pod_group}" of Workload "{reference.name}"'
+            raise UndecidableError(f"pod {pod.key} waits for the pods of {which}, which kschedx does not read")
         name = _group_name(pod)
         if name is None:
             return SUCCESS

@@ -141,6 +141,12 @@ class Simulation:
         last = self._last_steps
         return {key: last[key].undecided for key in self.pending if last[key].decision is None}
 
+    @property
+    def is_done(self) -> bool:
+        """Whether every pod has a node, no replica is refused, and every drain came to its end."""
+        is_refused = self.refused or any(rolled.refusal for rolled in self.rolled_out)
+        return not self.pending and not is_refused and all(drained.is_done for drained in self.drained)
+
     @cached_property
     def _last_steps(self) -> Mapping[str, Step]:
         return {step.key: step for step in self.steps}

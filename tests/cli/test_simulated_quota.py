@@ -114,3 +114,9 @@ def test_a_quota_that_is_applied_counts_at_once(tmp_path: Path) -> None:
     file.write_text(json.dumps(quota(3)))
     assert simulated(tmp_path, [], "-f", str(file), "--scale", "deploy/web=3").code == 1
     assert simulated(tmp_path, [quota(3)], "--scale", "deploy/web=2").code == 0
+
+
+def test_the_page_tells_it(tmp_path: Path) -> None:
+    page = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6", "-o", "markdown").out
+    assert "Refused by the API server" in page
+    assert "exceeded quota: q" in page

@@ -27,12 +27,11 @@ def page_of_drains(simulation: Simulation, *, each: bool) -> Page:
 
 
 def _page(simulation: Simulation, told: str, command: str, screen: Sequence[Text]) -> Page:
-    is_done = not simulation.pending and all(drained.is_done for drained in simulation.drained)
     changes = "; ".join(map(str, simulation.changes))
     return Page(
         title=f"kschedx {command}",
         headline=visible(told),
-        tone=Tone.GOOD if is_done else Tone.BAD,
+        tone=Tone.GOOD if simulation.is_done else Tone.BAD,
         facts=(("after", visible(changes)),) if changes else (),
         screen="\n".join(line.plain.rstrip() for line in screen),
         sections=tuple(_sections(simulation)),
@@ -47,6 +46,13 @@ def _sections(simulation: Simulation) -> Iterator[Section]:
         columns = (Column(label="pod"), Column(label="why"))
         rows = tuple((visible(pod), visible(text)) for pod, text in simulation.messages.items())
         yield Table(title="Pending", columns=columns, rows=rows)
+    if simulation.refused:
+        refused = simulation.refused.values()
+        yield Table(
+            title="Refused by the API server",
+            columns=(Column(label="workload"), Column(label="replicas", is_number=True), Column(label="why")),
+            rows=tuple((visible(one.workload.reference), one.number, visible(one.refusal)) for one in refused),
+        )
     workloads = tuple(
         (
             visible(result.workload.reference),
