@@ -14,6 +14,8 @@ from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, volum
 CLASSES = ("zonal", "limited", "local", "at-once")
 SINGLE = "ReadWriteOncePod"
 NUMBER = "apps.kubernetes.io/pod-index"
+DEVICES = "deviceclass.resource.kubernetes.io/gpu"
+"""The resource that stands for devices of the class."""
 MODELS = ("small", "large")
 
 
@@ -148,6 +150,8 @@ class Dealer:
     def spec(self) -> dict[str, Any]:
         dice = self.dice
         requests = {"cpu": dice.choice(["0", "500m", "1"]), "memory": dice.choice(["0", "1Gi"])}
+        if self.chance(6):
+            requests[DEVICES] = "1"
         container: Manifest = {"name": "main", "image": "app:v1", "resources": {"requests": requests}}
         if self.chance(6):
             container["ports"] = [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
