@@ -24,7 +24,7 @@ from kschedx.autoscaler.scheduling import scheduling
 from kschedx.autoscaler.state import Setup
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, Template, cloud_templates
-from kschedx.errors import ConfigError
+from kschedx.errors import ConfigError, InputError, Place
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
@@ -92,11 +92,17 @@ class Autoscaler:
     @classmethod
     def of(cls, snapshot: Snapshot, options: Options, scheduler: Scheduler) -> Autoscaler | None:
         """None for a cluster without its ConfigMap, and beside a scheduler without plugins, which it would ask. Raises
-        `InputError` for a ConfigMap that cannot be read."""
+        `InputError` for a ConfigMap that cannot be read, or says nothing of groups yet."""
         written = snapshot.config_maps.get(AUTOSCALER_STATUS)
         if written is None or scheduler.framework(scheduler.config.profiles[0]) is None:
             return None
-        return cls(snapshot, read_status(written.data.get("status", "")), options, scheduler.release)
+        status = read_status(written.data.get("status", ""))
+        if status.is_initializing:
+            raise InputError(
+                "the autoscaler had just started, and had not looked at its groups yet",
+                place=Place(object=f"ConfigMap {AUTOSCALER_STATUS}"),
+            )
+        return cls(snapshot, status, options, scheduler.release)
 
     @cached_property
     def behaviour(self) -> AutoscalerBehaviour:

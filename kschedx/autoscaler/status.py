@@ -34,6 +34,9 @@ class ScaleUp(StrEnum):
     UNKNOWN = ""
 
 
+INITIALIZING = "Initializing"
+
+
 class GroupStatus(Struct, frozen=True, kw_only=True):
     """A group as the autoscaler sees it."""
 
@@ -68,6 +71,11 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     """When it was written, as it is written there."""
     unknown: tuple[str, ...] = ()
     """What it says of groups in words that are not known, as another release might."""
+
+    @property
+    def is_initializing(self) -> bool:
+        """Nothing was looked at so far; a cluster without groups says `Running`."""
+        return self.state == INITIALIZING and not self.groups
 
     def group(self, name: str) -> GroupStatus | None:
         return next((group for group in self.groups if group.name == name), None)
@@ -219,7 +227,12 @@ def _read_text(text: str) -> AutoscalerStatus:
         )
     whole = {label: state for label, state, _ in _LINE.findall(before)}
     health = _health(whole.get("Health", ""))
-    return AutoscalerStatus(groups=tuple(groups), state="Running", health=health, time=head[1])
+    return AutoscalerStatus(
+        groups=tuple(groups),
+        state=INITIALIZING if text.rstrip().endswith(f"\n{INITIALIZING}") else "Running",
+        health=health,
+        time=head[1],
+    )
 
 
 def _candidates(facts: str) -> int:

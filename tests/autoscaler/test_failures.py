@@ -1,0 +1,47 @@
+"""A loop that ends in an error, or has not been run: what is known is told, and the pod's own answer stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.answer.explanation import Explanation
+from tests.autoscaler.small import autoscale, group, node, pod, status
+
+Json = Mapping[str, Any]
+UPCOMING = group("empty", target=2, scale_up="InProgress")
+"""Two nodes on their way of a group of which nobody knows what a node looks like."""
+FAILURE = "could not get upcoming nodes: failed to find template node for node group empty"
+
+
+def written(text: str) -> Json:
+    return {**status(), "data": {"status": text}}
+
+
+def why(*objects: Json) -> Explanation:
+    return kschedx.explain(kschedx.Snapshot.from_objects([dict(one) for one in objects]), "shop/web")
+
+
+def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
+    told = autoscale([status(group(), UPCOMING), node(), pod("web", cpu="8")])
+    assert (told["result"], told["error"]) == ("ScaleUpError", FAILURE)
+    assert told["pods"]["shop/web"]["outcomes"][0]["outcome"] == "considered"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("autoscalerStatus: Initializing\n", "had just started, and had not looked at its groups yet"),
+        ("Cluster-autoscaler status at 2026-06-01 12:00:00 +0000 UTC:\nInitializing", "had not looked at its groups"),
+        ("{{{ garbled", "not valid YAML"),
+        ("greeting: hello\n", "this is no status of a cluster-autoscaler"),
+    ],
+)
+def test_a_status_that_says_nothing_of_groups_leaves_the_pods_answer_as_it_is(text: str, told: str) -> None:
+    found = why(written(text), node(), pod("web", cpu="8"))
+    (note,) = (one for one in found.notes if one.id == "autoscaler-unreadable")
+    assert told in note.text
+    assert found.to_dict()["outcome"] == why(node(), pod("web", cpu="8")).to_dict()["outcome"]

@@ -1,0 +1,47 @@
+"""What would make Karpenter help a pod: every change that is told was tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.answer.karpenter_remedies import remedies
+from kschedx.autoscaler.remedy import RequestAtMost, ResourceAmount
+from kschedx.karpenter.remedy import AllowValues, LabelPool, RaiseLimit, RemedyStep
+from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
+
+ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
+
+
+def steps(pool: Json, pod: Json, *zones: str) -> list[RemedyStep]:
+    made = karpenter(pool, node(), node_class(*(zones or ("eu-1a",))), pod)
+    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
+    found = made.about(waiting)
+    assert found is not None
+    return [one.step for one in remedies(made, found, waiting)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("6", [RequestAtMost(amounts=(ResourceAmount(resource="cpu", amount=4000),))]),
+        ("8", [RequestAtMost(amounts=(ResourceAmount(resource="cpu", amount=4000),))]),
+        ("8010m", []),
+    ],
+)
+def test_a_request_is_cut_to_the_largest_type_and_not_below_half(asked: str, told: list[RemedyStep]) -> None:
+    assert steps(pool(), pod(asked)) == told
+
+
+def test_a_limit_is_raised_by_what_the_smallest_type_needs() -> None:
+    assert steps(pool(limits={"cpu": "4"}), pod()) == [
+        RaiseLimit(pool="general", resource="cpu", before="4", after="8")
+    ]
+
+
+def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
+    assert steps(pool(), pod(nodeSelector={"team": "a"})) == [LabelPool(pool="general", key="team", value="a")]
+    elsewhere = pod(nodeSelector={ZONE: "eu-1b"})
+    assert steps(pool("general", ONE_ZONE), elsewhere, "eu-1a", "eu-1b") == [
+        AllowValues(pool="general", key=ZONE, values=("eu-1b",))
+    ]
+    assert steps(pool("general", ONE_ZONE), elsewhere) == []
