@@ -33,11 +33,14 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         lines += paragraph(why, width, first="  ")
         for fix in stopped.fixes[:2]:
             lines += paragraph(f"{fix.title} ({fix.certainty.value}{for_whom})", width, first="  fix       ")
+    if found.refusal:
+        lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
+        lines += paragraph(found.refusal, width, first="  ")
     if found.missing:
         lines += [BLANK, *paragraph("what would be enough, any one of these", width, style=BOLD)]
         for one in found.missing:
             lines += paragraph(f"{count(one.nodes, 'more node')} like {one.like}", width, first="  ")
-    elif found.wanted is not None and not found.is_enough:
+    elif found.wanted is not None and not found.is_enough and not found.refusal:
         lines += [BLANK, *paragraph("more nodes like those that are there would not do", width)]
     return lines
 

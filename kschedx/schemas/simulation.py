@@ -110,5 +110,6 @@ FIT: Json = document(
         "message": _TEXT,
         "missing": _list(_object({"like": _TEXT, "nodes": _COUNT})),
     },
+    optional={"refusal": _TEXT},
 )
 """Of `kschedx fit`."""

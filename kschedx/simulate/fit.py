@@ -12,10 +12,12 @@ from kschedx.answer.explanation import Explanation
 from kschedx.api.types import Node, Pod
 from kschedx.errors import InputError, Place
 from kschedx.explain.missing import require_for_decision
+from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.unheard import Stake, Unheard
 from kschedx.simulate import changes, workloads
+from kschedx.simulate.allowed import allowed
 from kschedx.simulate.daemon_sets import compares_taints
 from kschedx.simulate.nodes import another_like
 from kschedx.simulate.simulator import Options, Simulator
@@ -60,6 +62,8 @@ class Fit(Struct, frozen=True, kw_only=True):
     usage_after: Usage
     after: Snapshot
     """The cluster with those that fit."""
+    refusal: str = ""
+    """Why the API server takes no more than `count`, or fewer than are wanted, in the words of their controller."""
 
     @property
     def count(self) -> int:
@@ -79,7 +83,7 @@ class Fit(Struct, frozen=True, kw_only=True):
     @property
     def is_bounded(self) -> bool:
         """No more were tried, so that there may be room for more."""
-        return self.stopped is None
+        return self.stopped is None and not self.refusal
 
     def to_dict(self) -> Json:
         return {
@@ -94,6 +98,7 @@ class Fit(Struct, frozen=True, kw_only=True):
             "message": "" if self.stopped is None else self.stopped.message,
             "undecided": [one.to_dict() for one in self.could_reject],
             "missing": [{"like": one.like, "nodes": one.nodes} for one in self.missing],
+            **({"refusal": self.refusal} if self.refusal else {}),
         }
 
 
@@ -115,12 +120,16 @@ def fit(
     if wanted is not None and wanted > changes.MOST:
         raise InputError(f"found {wanted:,}, at most {changes.MOST:,} are tried", place=Place(object="replicas"))
     most = MOST if wanted is None else wanted
+    known, quotas = snapshot.storage.claims, Ledger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
         most = min(most, MOST // 10) if wanted is None else most
         snapshot, made = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
     else:
         snapshot, made = workloads.like_pod(snapshot, pod, most + 1)
+    let_in = allowed(snapshot, quotas, made[:most], known)
+    most = len(let_in.made)
+    made = made[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, made)
     simulator = Simulator(world, setup, options or Options())
@@ -137,7 +146,7 @@ def fit(
     if len(placed) < most:
         stopped = _explained(simulator, setup, rows[len(placed)])
     missing: tuple[Missing, ...] = ()
-    if wanted is not None and len(placed) < wanted:
+    if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node makes a quota larger
         missing = tuple(sorted(_missing(simulator, rows[len(placed) :]), key=lambda one: (one.nodes, one.like)))
     return Fit(
         pod=pod,
@@ -151,6 +160,7 @@ def fit(
         usage_before=before,
         usage_after=after,
         after=filled,
+        refusal=let_in.refusal if len(placed) == most or wanted is not None else "",
     )
 
 

@@ -120,3 +120,20 @@ def test_the_page_tells_it(tmp_path: Path) -> None:
     page = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6", "-o", "markdown").out
     assert "Refused by the API server" in page
     assert "exceeded quota: q" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (("--replicas", "6"), 1, "6 more do not fit, 2 do"),
+        (("--replicas", "2"), 0, "2 more fit"),
+        ((), 0, "2 more fit"),
+    ],
+    ids=["too many", "enough", "as many as fit"],
+)
+def test_no_more_fit_than_the_quota_lets_in(tmp_path: Path, options: Sequence[str], code: int, told: str) -> None:
+    simulated(tmp_path, [quota(5)])  # writes the cluster
+    ran = kschedx("fit", "deploy/web", "--snapshot", str(tmp_path / "cluster.json"), "-n", "shop", *options)
+    assert ran.code == code
+    assert told in ran.out
+    assert ("exceeded quota: q" in ran.out) is (options != ("--replicas", "2"))
