@@ -94,6 +94,7 @@ PodStep = (
     | s.SpreadAnyway
     | s.PreferTerm
     | s.RequestAtMost
+    | s.RequestAsMeant
     | s.RequestInstead
 )
 
@@ -129,6 +130,8 @@ def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
             for one in amounts:
                 pod = edit.requesting(pod, one.resource, one.amount, ground.options) or pod
             return pod
+        case s.RequestAsMeant():
+            return edit.with_likely_amounts(pod)
         case s.RequestInstead(resource=resource, meant=meant):
             return edit.renaming_resource(pod, resource, meant)
         case _:

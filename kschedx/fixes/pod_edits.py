@@ -26,6 +26,7 @@ from kschedx.api.types import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from kschedx.api.unlikely_amounts import likely_quantity
 
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:
@@ -206,6 +207,21 @@ def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
     def changed(container: Container) -> Container:
         old = container.resources
         return replace(container, resources=replace(old, requests=renamed(old.requests), limits=renamed(old.limits)))
+
+    spec = pod.spec
+    containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
+    return with_spec(pod, replace(spec, containers=containers, init_containers=inits))
+
+
+def with_likely_amounts(pod: Pod) -> Pod:
+    """With every amount that is hardly meant as it was probably meant."""
+
+    def likely(amounts: ResourceList) -> ResourceList:
+        return {name: likely_quantity(name, str(amount)) or amount for name, amount in amounts.items()}
+
+    def changed(container: Container) -> Container:
+        old = container.resources
+        return replace(container, resources=replace(old, requests=likely(old.requests), limits=likely(old.limits)))
 
     spec = pod.spec
     containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))

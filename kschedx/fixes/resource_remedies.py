@@ -9,6 +9,7 @@ import numpy as np
 
 from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit
+from kschedx.api.unlikely_amounts import unlikely_quantities
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.hardware_remedies import offering
@@ -27,6 +28,9 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     """All that is short on a node is mended in one step: a part of it helps nobody."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
+    unlikely = tuple(unlikely_quantities(place.pod.spec))
+    if any(one.resource == finding.resource for one in unlikely for finding in short):
+        yield s.RequestAsMeant(amounts=unlikely)
     yield from _misspelled(short, place)
     if not crowded:
         yield from offering(short, place)

@@ -40,6 +40,7 @@ from kschedx.fixes.steps.pod import (
     PreferTerm,
     RaiseMaxSkew,
     RemoveGates,
+    RequestAsMeant,
     RequestAtMost,
     RequestInstead,
     ResourceAmount,
@@ -78,6 +79,7 @@ __all__ = [
     "RemoveGates",
     "RemoveTaints",
     "RepairNode",
+    "RequestAsMeant",
     "RequestAtMost",
     "RequestInstead",
     "ResourceAmount",
@@ -107,6 +109,7 @@ Step = (
     | SpreadAnyway
     | PreferTerm
     | RequestAtMost
+    | RequestAsMeant
     | RequestInstead
     | CreateClaim
     | ShrinkClaim

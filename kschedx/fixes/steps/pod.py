@@ -7,6 +7,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kschedx.api.types import PodAffinityTerm, Taint
+from kschedx.api.unlikely_amounts import UnlikelyQuantity
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.cost import Cost
 
@@ -117,6 +118,13 @@ class RequestAtMost(Struct, frozen=True, kw_only=True):
     @property
     def cost(self) -> Cost:
         return Cost.LESS if self.is_most else Cost.STOPGAP
+
+
+class RequestAsMeant(Struct, frozen=True, kw_only=True):
+    """Amounts whose suffix is hardly meant, `500M` of cpu, as they were probably meant."""
+
+    cost: ClassVar[Cost] = Cost.TYPO
+    amounts: tuple[UnlikelyQuantity, ...]
 
 
 class RequestInstead(Struct, frozen=True, kw_only=True):

@@ -82,6 +82,8 @@ def step_text(step: s.Step) -> str:
             return f"prefer {kind} term {step.number} ({step.selector}) instead of requiring it"
         case s.RequestAtMost():
             return f"request at most {' and '.join(map(_amount, step.amounts))}"
+        case s.RequestAsMeant():
+            return f"request {' and '.join(f'{a.meant} {a.resource} instead of {a.written}' for a in step.amounts)}"
         case s.RequestInstead():
             return f"request {step.meant} instead of {step.resource}"
         case s.CreateClaim():
