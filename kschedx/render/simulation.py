@@ -109,13 +109,17 @@ def simulation_lines(
 
 def headline(simulation: Simulation) -> str:
     """What becomes of how many pods."""
-    placed, pending = len(simulation.placed), len(simulation.pending)
+    placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
+    is_open = not placed and 0 < pending == undecided
     parts = []
     if not placed and not pending:
         parts.append("no pod is scheduled" if simulation.gated or simulation.of_others else "no pod waits for a node")
     elif not pending:
         every = "both" if placed == 2 else f"all {placed:,}"
         parts.append("1 pod gets a node" if placed == 1 else f"{every} pods get a node")
+    elif is_open:
+        those = "the pod gets a node" if pending == 1 else f"any of {count(pending, 'pod')} gets a node"
+        parts.append(f"whether {those} cannot be decided")
     elif not placed:
         parts.append(f"none of {count(pending, 'pod')} gets a node" if pending > 1 else "the pod gets no node")
     else:
@@ -132,8 +136,8 @@ def headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.of_others), 'pod')} wait for another scheduler")
     if refused := sum(one.number for one in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
-    if simulation.undecided:
-        parts.append(f"{len(simulation.undecided):,} cannot be decided")
+    if undecided and not is_open:
+        parts.append(f"{undecided:,} cannot be decided")
     return "; ".join(parts)
 
 
