@@ -17,6 +17,7 @@ from kschedx.api.kubelet_fields import EnvVar, KubeletContainer, VolumeDevice, V
 from kschedx.api.names import dns_label_errors, dns_subdomain_errors
 from kschedx.api.pod_volumes import EphemeralVolumeSource
 from kschedx.api.validation_parts import Errors, syntax
+from kschedx.errors import InputError, Place
 
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 OPERATING_SYSTEMS = ("linux", "windows")
@@ -60,33 +61,28 @@ _MADE_FOR_POD = ("persistentVolumeClaim", "ephemeral")
 _LONGEST_DRIVER = 63
 
 
-def validate_volumes(volumes: tuple[VolumeSource, ...], pod_name: str, field: str) -> Errors:
-    """spec.volumes of a new pod; `pod_name` may be empty."""
+def check_volumes(
+    volumes: tuple[VolumeSource, ...], pod_name: str, field: str
+) -> tuple[list[InputError], Mapping[str, VolumeSource]]:
+    """What is wrong with spec.volumes of a new pod, and name to volume of those that are right, which alone can be
+    mounted; `pod_name` may be empty."""
     made = {f"{pod_name}-{volume.get('name')}" for volume in volumes if pod_name and "ephemeral" in volume}
-    seen: set[str] = set()
+    errors: list[InputError] = []
+    right: dict[str, VolumeSource] = {}
     for index, volume in enumerate(volumes):
         where, name = f"{field}[{index}]", _text(volume.get("name"))
         faults = list(_source(volume, pod_name, where))
         faults += syntax(dns_label_errors, name, f"{where}.name") if name else [required(f"{where}.name", "")]
-        if name in seen:
+        if name in right:
             faults.append(duplicate(f"{where}.name", quoted(name)))
-        yield from faults
+        errors += faults
         if not faults:
-            seen.add(name)
+            right[name] = volume
         claim = _text(_map(volume.get("persistentVolumeClaim")).get("claimName"))
         if claim in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
-            yield invalid(f"{where}.persistentVolumeClaim.claimName", quoted(claim), detail)
-
-
-def mountable(volumes: tuple[VolumeSource, ...], pod_name: str) -> Mapping[str, VolumeSource]:
-    """Name to volume of those that are right, which alone can be mounted."""
-    found: dict[str, VolumeSource] = {}
-    for volume in volumes:
-        name = _text(volume.get("name"))
-        if name and name not in found and not any(dns_label_errors(name)) and not any(_source(volume, pod_name, "")):
-            found[name] = volume
-    return found
+            errors.append(invalid(f"{where}.persistentVolumeClaim.claimName", quoted(claim), detail))
+    return errors, right
 
 
 def _source(volume: VolumeSource, pod_name: str, field: str) -> Errors:
@@ -106,7 +102,8 @@ def _source(volume: VolumeSource, pod_name: str, field: str) -> Errors:
             yield invalid(f"{where}.path", quoted(_text(source.get("path"))), "must be an absolute path")
         case "csi" if driver := _text(source.get("driver")):
             if len(driver.encode(errors="surrogatepass")) > _LONGEST_DRIVER:
-                yield invalid(f"{where}.driver", quoted(driver), f"may not be more than {_LONGEST_DRIVER} bytes")
+                detail = f"Too long: may not be more than {_LONGEST_DRIVER} bytes"
+                yield InputError(detail, place=Place(field=f"{where}.driver"))
             yield from (
                 invalid(f"{where}.driver", quoted(driver), message) for message in dns_subdomain_errors(driver.lower())
             )
@@ -199,6 +196,7 @@ def _devices(
 ) -> Errors:
     names: set[str] = set()
     paths: set[str] = set()
+    mount_names, mount_paths = {mount.name for mount in mounts}, {mount.mount_path for mount in mounts}
     for index, device in enumerate(devices):
         where, name, path = f"{field}[{index}]", device.name, device.device_path
         volume = volumes.get(name)
@@ -219,9 +217,9 @@ def _devices(
             yield invalid(f"{where}.devicePath", quoted(path), "can not contain backsteps ('..')")
         else:
             paths.add(path)
-        if any(mount.name == name for mount in mounts):
+        if name in mount_names:
             yield invalid(f"{where}.name", quoted(name), "must not already exist in volumeMounts")
-        if any(mount.mount_path == path for mount in mounts):
+        if path in mount_paths:
             yield invalid(f"{where}.devicePath", quoted(path), "must not already exist as a path in volumeMounts")
         if name:
             names.add(name)

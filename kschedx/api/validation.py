@@ -19,7 +19,7 @@ from kschedx.api.container_validation import (
 from kschedx.api.field_errors import as_json, forbidden, invalid, not_supported, quoted, required
 from kschedx.api.integers import MAX_INT32
 from kschedx.api.kubelet_fields import KubeletSpec
-from kschedx.api.kubelet_validation import DNS_POLICIES, OPERATING_SYSTEMS, mountable, validate_volumes
+from kschedx.api.kubelet_validation import DNS_POLICIES, OPERATING_SYSTEMS, check_volumes
 from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.api.placement_validation import (
     EFFECTS,
@@ -63,9 +63,9 @@ def validate_pod(pod: Pod, options: ValidationOptions = DEFAULT_OPTIONS, kubelet
 
 
 def _spec(spec: PodSpec, kubelet: KubeletSpec, pod_name: str, field: str, options: ValidationOptions) -> Errors:
-    yield from validate_volumes(kubelet.volumes, pod_name, f"{field}.volumes")
+    faults, volumes = check_volumes(kubelet.volumes, pod_name, f"{field}.volumes")
+    yield from faults
     yield from validate_resource_claims(spec.resource_claims, f"{field}.resourceClaims")
-    volumes = mountable(kubelet.volumes, pod_name)
     yield from validate_containers(spec, kubelet, volumes, f"{field}.containers")
     yield from validate_init_containers(spec, kubelet, volumes, f"{field}.initContainers")
     if options.pod_level_resources:

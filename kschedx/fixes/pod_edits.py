@@ -200,28 +200,24 @@ def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
 
 def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
     """With every request and limit of one resource for another."""
-
-    def renamed(amounts: ResourceList) -> ResourceList:
-        return {meant if name == resource else name: amount for name, amount in amounts.items()}
-
-    def changed(container: Container) -> Container:
-        old = container.resources
-        return replace(container, resources=replace(old, requests=renamed(old.requests), limits=renamed(old.limits)))
-
-    spec = pod.spec
-    containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
-    return with_spec(pod, replace(spec, containers=containers, init_containers=inits))
+    return _with_amounts(
+        pod, lambda amounts: {meant if name == resource else name: amount for name, amount in amounts.items()}
+    )
 
 
 def with_likely_amounts(pod: Pod) -> Pod:
     """With every amount that is hardly meant as it was probably meant."""
+    return _with_amounts(
+        pod, lambda amounts: {name: likely_quantity(name, str(amount)) or amount for name, amount in amounts.items()}
+    )
 
-    def likely(amounts: ResourceList) -> ResourceList:
-        return {name: likely_quantity(name, str(amount)) or amount for name, amount in amounts.items()}
+
+def _with_amounts(pod: Pod, change: Callable[[ResourceList], ResourceList]) -> Pod:
+    """With the requests and the limits of each container changed."""
 
     def changed(container: Container) -> Container:
         old = container.resources
-        return replace(container, resources=replace(old, requests=likely(old.requests), limits=likely(old.limits)))
+        return replace(container, resources=replace(old, requests=change(old.requests), limits=change(old.limits)))
 
     spec = pod.spec
     containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))

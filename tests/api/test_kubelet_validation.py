@@ -47,6 +47,7 @@ VOLUMES = [
         [volume(emptyDir={}, secret={"secretName": "s"})],
         ["[0].secret: Forbidden: may not specify more than 1 volume type"],
     ),
+    ([volume(csi={"driver": "a" * 64})], ["[0].csi.driver: Too long: may not be more than 63 bytes"]),
     ([volume(gcePersistentDisk={})], ["[0].persistentDisk.pdName: Required value"]),
     (
         [volume(nfs={"server": "nas", "path": "exports"})],
