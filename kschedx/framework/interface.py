@@ -214,6 +214,9 @@ class PostFilterResult(Struct, frozen=True, kw_only=True):
     and stops at that number."""
     preempted: Preempted | None = None
     """What extenders made of the candidates, where some were asked."""
+    released: Mapping[str, ResourceClaim | None] = {}
+    """Device claims, by `namespace/name`, that are taken back so that a later try can succeed, as they are left; None
+    for one that is deleted."""
 
 
 class PreScorePlugin(Plugin):

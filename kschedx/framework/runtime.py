@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import numpy as np
 from msgspec.structs import replace
 
+from kschedx.api.devices import ResourceClaim
 from kschedx.api.resources import RequestOptions
 from kschedx.api.types import Pod
 from kschedx.findings import PluginMessage
@@ -250,20 +251,23 @@ class Framework:
         """The plugins in order until one succeeds or settles it, with the reasons of those before. None without any."""
         plugins = self.plugins("postFilter", PostFilterPlugin)
         reasons: tuple[str, ...] = ()
+        released: dict[str, ResourceClaim | None] = {}
         last: PostFilterResult | None = None
         rejector = ""
         for plugin in plugins:
             result = plugin.post_filter(state, pod, nodes, outcome)
             status = result.status.by(plugin.name)
+            released |= result.released
             if status.is_success or not status.is_rejection or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return replace(result, status=status)
+                return replace(result, status=status, released=released)
             reasons += status.reasons
             rejector = rejector or plugin.name
             if last is None or result.dry_run is not None:
                 last = result
         if last is None:
             return None
-        return replace(last, status=Status(code=Code.UNSCHEDULABLE, reasons=reasons, plugin=rejector))
+        status = Status(code=Code.UNSCHEDULABLE, reasons=reasons, plugin=rejector)
+        return replace(last, status=status, released=released)
 
     # --- Score
 

@@ -9,7 +9,7 @@ with its first member.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from operator import attrgetter
 
@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.devices import ResourceClaim
 from kschedx.api.types import Pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing import require_for_decision
@@ -60,6 +61,8 @@ class Step(Struct, frozen=True, kw_only=True):
     tied: tuple[ClusterRow, ...] = ()
     """The nodes among which kube-scheduler would pick one to preempt on."""
     victims: tuple[int, ...] = ()
+    released: Mapping[str, ResourceClaim | None] = {}
+    """Device claims that were taken back from the pod, as they are left."""
 
     @property
     def key(self) -> str:
@@ -259,11 +262,12 @@ class Queue:
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
+        self._run.release(step.released)
         self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
 
     def _decide(self, row: int) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
-        go."""
+        go and gave no devices back."""
         again: list[int] | None = None
         while True:
             try:
@@ -280,9 +284,12 @@ class Queue:
                 self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision), node=node))
                 return True, again
             found = decision.post_filter
+            released = found.released if found is not None else {}
+            if self._run.release(released):
+                again = again or []
             if found is None or not found.status.is_success or not found.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision)))
+                self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision), released=released))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, found)]
 
@@ -319,7 +326,15 @@ class Queue:
         cluster.nominate(row, node)
         short = self._short(decision)
         self.steps.append(
-            Step(run=self._run, pod=row, decision=short, nominated=node, tied=found.best, victims=victims)
+            Step(
+                run=self._run,
+                pod=row,
+                decision=short,
+                nominated=node,
+                tied=found.best,
+                victims=victims,
+                released=found.released,
+            )
         )
         return again
 

@@ -261,6 +261,7 @@ class Simulation:
         """Do what a decision did."""
         for victim in step.victims:
             evict(run, victim, waits=victim in self._last.queue.recreated)
+        run.release(step.released)
         if step.node is not None:
             run.bind(step.pod, step.node)
         else:

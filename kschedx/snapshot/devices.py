@@ -62,9 +62,21 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         """Extended resource to the name of the DeviceClass that stands for it on nodes that do not offer it."""
         return _class_of_resource(self.classes.values())
 
-    def with_claims(self, changed: Mapping[str, ResourceClaim]) -> Devices:
-        """The devices with some claims replaced or added, by `namespace/name`."""
-        return replace(self, claims={**self.claims, **changed})
+    @cached_property
+    def extended_resource_claims(self) -> Mapping[tuple[str, str], ResourceClaim]:
+        """The claim that kube-scheduler made for a pod's extended resources, by the pod's name and uid."""
+        found: dict[tuple[str, str], ResourceClaim] = {}
+        for claim in self.claims.values():
+            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true":
+                for owner in claim.metadata.owner_references:
+                    if owner.controller:
+                        found.setdefault((owner.name, owner.uid), claim)
+        return found
+
+    def with_claims(self, changed: Mapping[str, ResourceClaim | None]) -> Devices:
+        """The devices with some claims, by `namespace/name`, replaced or added, or gone where None."""
+        claims = {**self.claims, **changed}
+        return replace(self, claims={key: claim for key, claim in claims.items() if claim is not None})
 
     def after_deletion(self, pods: Collection[str]) -> Devices:
         """The devices after pods, `namespace/name`, have been deleted and kube-controller-manager has followed: claims

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import kschedx
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
+from tests.device_builders import allocated, device, device_class, request, resource_slice
 from tests.device_builders import claim as device_claim
-from tests.device_builders import device, device_class, request, resource_slice
 
 SMALL = [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]
 
@@ -117,6 +118,47 @@ def test_a_device_goes_to_one_claim() -> None:
     assert not is_allocated(run)
     run.cluster.revert(0)
     assert run.snapshot.devices.claims == before
+
+
+def made_for(pod_name: str, *devices: str) -> Manifest:
+    """The claim that an earlier attempt made for a pod's extended resources."""
+    name = f"{pod_name}-extended-resources"
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod_name, "uid": f"default/{pod_name}", "controller": True}
+    annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations, "ownerReferences": [owner]}
+    return allocated(name, "a", *devices, reserved_for=()) | {"metadata": metadata}
+
+
+def test_a_claim_of_an_earlier_attempt_is_its_pods_alone_and_goes_before_the_next_one() -> None:
+    wants = [{"name": "main", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}]
+    objects = [
+        *hosts("a"),
+        *(device_class(), resource_slice("a", device("gpu-0"), device("gpu-1"))),
+        *(made_for("first", "gpu-0"), pod("first", containers=wants), pod("second", containers=wants)),
+    ]
+    simulation = kschedx.simulate(Snapshot.from_objects(objects))
+    said = [(step.key, step.message.partition(". ")[2].partition(",")[0]) for step in simulation.steps]
+    gone = "deletion of ResourceClaim completed"
+    assert said == [("default/first", gone), ("default/second", ""), ("default/first", "")]
+    assert simulation.pending == ()
+    assert simulation.explain(2).outcome is Outcome.SCHEDULED
+
+
+def test_devices_that_a_pod_cannot_reach_are_given_back_and_it_takes_others() -> None:
+    objects = [
+        *hosts("a", "b"),
+        *(device_class(), resource_slice("a", device("gpu-0")), resource_slice("b", device("gpu-0"))),
+        allocated("gpu", "a", "gpu-0", reserved_for=()),
+        pod(
+            "me",
+            containers=SMALL,
+            resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}],
+            nodeSelector={"zone": "b"},
+        ),
+    ]
+    simulation = kschedx.simulate(Snapshot.from_objects(objects))
+    assert len(simulation.steps) == 2
+    assert simulation.placed == {"default/me": "b"}
 
 
 def is_allocated(run: Run) -> bool:

@@ -8,6 +8,9 @@ came or went, that is a first look again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kschedx.api.devices import ResourceClaim
 from kschedx.api.types import Pod
 from kschedx.framework.binding import after_binding
 from kschedx.framework.config import Profile
@@ -104,6 +107,15 @@ class Run:
         if devices.claims:
             self.cluster.set_devices(devices.without_consumers({self.cluster.pods.key(row)}))
 
+    def release(self, claims: Mapping[str, ResourceClaim | None]) -> bool:
+        """Take device claims back from a pod that fits nowhere (`PostFilterResult.released`). False where that changes
+        nothing."""
+        devices = self.snapshot.devices
+        changed = {key: claim for key, claim in claims.items() if claim != devices.claims.get(key)}
+        if changed:
+            self.cluster.set_devices(devices.with_claims(changed))
+        return bool(changed)
+
     def asks_to_permit(self, row: int, plugin: str) -> bool:
         """Whether a plugin is asked to permit the pod once it has a node. Raises `ConfigError`."""
         framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
@@ -117,6 +129,9 @@ class Run:
         if scheduler.config.extenders:
             return None  # they are asked, or missed, pod by pod
         pods = self.cluster.pods
+        made_for = self.snapshot.devices.extended_resource_claims
+        if made_for and (pods.names[row], pods.uids[row]) in made_for:
+            return None  # what it tried last time is its own
         profile = profile or self._profile or scheduler.config.profile_for(pods.specs[row].scheduler_name)
         framework = scheduler.framework(profile)
         if framework is None or profile.unknown:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.api.devices import EXTENDED_RESOURCE_CLAIM, ResourceClaim
+from kschedx.api.devices import ResourceClaim
 from kschedx.api.field_errors import quoted
 from kschedx.api.scheduling import PodGroup, PodGroupResourceClaim
 from kschedx.api.types import ObjectMeta, Pod, PodResourceClaim
@@ -129,13 +130,7 @@ def consumers(claim: ResourceClaim) -> tuple[str, ...]:
 
 def extended_resource_claim(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
     """The claim that kube-scheduler made for the pod's extended resources when it tried last."""
-    for claim in snapshot.devices.claims.values():
-        if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) != "true":
-            continue
-        for owner in claim.metadata.owner_references:
-            if owner.controller and (owner.name, owner.uid) == (pod.metadata.name, pod.metadata.uid):
-                return claim
-    return None
+    return snapshot.devices.extended_resource_claims.get((pod.metadata.name, pod.metadata.uid))
 
 
 # --- pod groups
@@ -179,12 +174,12 @@ def _group(pod: Pod, snapshot: Snapshot) -> PodGroup | None:
     return group
 
 
-def has_groups_reservation(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether an allocated claim of the pod's group, none of whose pods has a node, is reserved for the group or pod:
-    kube-scheduler takes that reservation back when a pod of the group fits nowhere."""
+def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
+    """The first allocated claim of the pod's group, none of whose pods has a node, that is reserved for the group or
+    the pod, without the group's reservation: kube-scheduler takes that back when a pod of the group fits nowhere."""
     group = _group(pod, snapshot)
     if group is None or _has_scheduled_pods(group, snapshot):
-        return False
+        return None
     for shared in group.spec.resource_claims:
         name, is_generated = _group_claim_name(group, shared)
         if name is None:
@@ -196,8 +191,9 @@ def has_groups_reservation(pod: Pod, snapshot: Snapshot) -> bool:
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
         if claim.status.allocation is not None and is_reserved(claim, pod, of_groups=True):
-            return True
-    return False
+            left = tuple(one for one in claim.status.reserved_for if one.uid != group.metadata.uid)
+            return replace(claim, status=replace(claim.status, reserved_for=left))
+    return None
 
 
 class GroupError(Exception):

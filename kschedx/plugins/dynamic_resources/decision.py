@@ -16,6 +16,7 @@ from kschedx.api.devices import (
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimStatus,
 )
 from kschedx.api.resources import nano_units
 from kschedx.api.selectors import (
@@ -30,7 +31,7 @@ from kschedx.api.timestamps import nanoseconds
 from kschedx.api.types import Node, Pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import DeviceClassNotFound, DevicesToAllocate, Finding, PluginMessage
-from kschedx.framework.interface import Handle
+from kschedx.framework.interface import Handle, PostFilterResult
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.plugins.dynamic_resources import extended_resources, node_allocatable
@@ -40,8 +41,8 @@ from kschedx.plugins.dynamic_resources.claims import (
     RefusalError,
     check_bindings,
     extended_resource_claim,
-    has_groups_reservation,
     pod_claims,
+    unreserved_by_group,
     unschedulable,
 )
 from kschedx.plugins.dynamic_resources.features import Features, slices
@@ -241,26 +242,21 @@ class Decision:
 
     # --- afterwards
 
-    def help(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> Status:
-        """Where no node fits: what kube-scheduler would do so that a later try can succeed. Raises `GroupError` and
+    def help(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> PostFilterResult:
+        """Where no node fits: what kube-scheduler does so that a later try can succeed. Raises `GroupError` and
         `RefusalError`, whose texts are errors here."""
-        text = self._help(plugin, nodes, outcome)
-        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if text == REASON_UNRESERVED else Code.UNSCHEDULABLE
-        return Status(code=code, reasons=(text,))
-
-    def _help(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
         for index in sorted(self._seen_unavailable(plugin, nodes, outcome)):
             claim = self.claims[index]
-            if claim is self._extended:
-                continue
             consumers = claim.status.reserved_for
-            if not consumers or (len(consumers) == 1 and consumers[0].uid == self._pod.metadata.uid):
-                return REASON_DEALLOCATED
+            is_free = not consumers or (len(consumers) == 1 and consumers[0].uid == self._pod.metadata.uid)
+            if claim is not self._extended and is_free:
+                return _helped(REASON_DEALLOCATED, {claim.key: replace(claim, status=ResourceClaimStatus())})
         if self._extended is not None and self._extended.metadata.name != extended_resources.IN_MEMORY:
-            return REASON_DELETED
-        if self._of_groups and has_groups_reservation(self._pod, self._handle.snapshot):
-            return REASON_UNRESERVED
-        return REASON_STILL
+            return _helped(REASON_DELETED, {self._extended.key: None})
+        unreserved = unreserved_by_group(self._pod, self._handle.snapshot) if self._of_groups else None
+        if unreserved is not None:
+            return _helped(REASON_UNRESERVED, {unreserved.key: unreserved}, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return _helped(REASON_STILL)
 
     def _seen_unavailable(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> set[int]:
         """Claims that kept the pod from a node: only nodes that no plugin before this one rejects count."""
@@ -336,6 +332,12 @@ def _allocation(node: Node, picks: Sequence[Pick]) -> AllocationResult:
     here = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node.name,))
     reach = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
     return AllocationResult(devices=DeviceAllocationResult(results=results), node_selector=reach if is_local else None)
+
+
+def _helped(
+    text: str, released: Mapping[str, ResourceClaim | None] | None = None, code: Code = Code.UNSCHEDULABLE
+) -> PostFilterResult:
+    return PostFilterResult(status=Status(code=code, reasons=(text,)), released=released or {})
 
 
 def failed(failure: FailureError) -> Status:

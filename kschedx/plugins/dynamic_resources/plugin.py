@@ -136,7 +136,7 @@ class DynamicResources(
         if decision is None:
             return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(NO_CLAIMS,)))
         try:
-            return PostFilterResult(status=decision.help(self.name, nodes, outcome))
+            return decision.help(self.name, nodes, outcome)
         except (GroupError, RefusalError) as wrong:
             return PostFilterResult(status=error(str(wrong)))
 
