@@ -7,13 +7,13 @@ staging/src/k8s.io/csi-translation-lib, and isCSIMigrationOn in the plugins that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.pod_volumes import AzureDiskVolumeSource, Volume
+from kschedx.api.pod_volumes import AzureDiskVolumeSource, InTreeVolumeSources, Volume
 from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.api.storage import (
     BETA_REGION,
@@ -39,7 +39,7 @@ class InTreePlugin(Struct, frozen=True, kw_only=True):
     name: str
     driver: str
     source: str
-    """The field of a Volume and of a PersistentVolumeSpec that holds its volumes."""
+    """The field of InTreeVolumeSources that holds its volumes."""
     topology_key: str = ""
     """The driver's zone label; empty where the translation leaves topology alone."""
     is_migrated: bool = True
@@ -81,46 +81,20 @@ def plugin_named(name: str) -> InTreePlugin | None:
     return _BY_NAME.get(name)
 
 
-def plugin_of_inline(volume: Volume) -> InTreePlugin | None:
-    """The in-tree plugin of a volume that a pod names itself."""
+def plugin_of(volume: InTreeVolumeSources) -> InTreePlugin | None:
+    """The in-tree plugin of a pod's volume, or of a PersistentVolume's spec."""
     return next((plugin for plugin in IN_TREE_PLUGINS if getattr(volume, plugin.source) is not None), None)
-
-
-def plugin_of_volume(volume: PersistentVolume) -> InTreePlugin | None:
-    """The in-tree plugin of a PersistentVolume."""
-    return next((plugin for plugin in IN_TREE_PLUGINS if getattr(volume.spec, plugin.source) is not None), None)
 
 
 def inline_handle(volume: Volume) -> str:
     """The handle of a pod's own volume of a migrated plugin. Raises `TranslationError`."""
-    if volume.gce_persistent_disk is not None:
-        return _disk(_UNSPECIFIED, volume.gce_persistent_disk.pd_name)
-    if volume.aws_elastic_block_store is not None:
-        return _ebs_volume_id(volume.aws_elastic_block_store.volume_id)
-    if volume.cinder is not None:
-        return volume.cinder.volume_id
-    if volume.azure_disk is not None:
-        return _azure_disk(volume.azure_disk)
-    if volume.portworx_volume is not None:
-        return volume.portworx_volume.volume_id
-    raise TranslationError(f'could not find in-tree plugin translation logic for "{volume.name}"')
+    return _handle(volume, volume.name, {})
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
     """A PersistentVolume of a migrated plugin as its driver's. Raises `TranslationError`."""
     spec = volume.spec
-    if spec.gce_persistent_disk is not None:
-        handle = _gce_handle(volume, spec.gce_persistent_disk.pd_name)
-    elif spec.aws_elastic_block_store is not None:
-        handle = _ebs_volume_id(spec.aws_elastic_block_store.volume_id)
-    elif spec.cinder is not None:
-        handle = spec.cinder.volume_id
-    elif spec.azure_disk is not None:
-        handle = _azure_disk(spec.azure_disk)
-    elif spec.portworx_volume is not None:
-        handle = spec.portworx_volume.volume_id
-    else:
-        raise TranslationError(f'could not find in-tree plugin translation logic for "{volume.name}"')
+    handle = _handle(spec, volume.name, volume.metadata.labels)
     plugin = next(plugin for plugin in IN_TREE_PLUGINS if getattr(spec, plugin.source) is not None)
     required = volume.required_node_affinity
     if plugin.topology_key:
@@ -139,17 +113,27 @@ def translated(volume: PersistentVolume) -> PersistentVolume:
 # --- handles
 
 
-def _disk(zone: str, name: str) -> str:
-    return f"projects/{_UNSPECIFIED}/zones/{zone}/disks/{name}"
+def _handle(source: InTreeVolumeSources, name: str, labels: Mapping[str, str]) -> str:
+    """`name` and `labels` are those of the volume that `source` is of."""
+    if source.gce_persistent_disk is not None:
+        return _gce_handle(source.gce_persistent_disk.pd_name, labels)
+    if source.aws_elastic_block_store is not None:
+        return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
+    if source.cinder is not None:
+        return source.cinder.volume_id
+    if source.azure_disk is not None:
+        return _azure_disk(source.azure_disk)
+    if source.portworx_volume is not None:
+        return source.portworx_volume.volume_id
+    raise TranslationError(f'could not find in-tree plugin translation logic for "{name}"')
 
 
-def _gce_handle(volume: PersistentVolume, name: str) -> str:
+def _gce_handle(name: str, labels: Mapping[str, str]) -> str:
     """A disk of one zone, or of the region that several zones share, as the volume's labels say."""
-    labels = volume.metadata.labels
     zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(ZONE_DELIMITER)
     if len(zones) > 1:
         return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{name}"
-    return _disk(zones[0] or _UNSPECIFIED, name)
+    return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{name}"
 
 
 def _gce_region(zones: Iterable[str]) -> str:

@@ -119,7 +119,19 @@ class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
     """No plugin reads it: cluster-autoscaler asks whether there is one."""
 
 
-class Volume(Struct, frozen=True, kw_only=True, rename="camel"):
+class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a pod's volume and a persistent volume can both be: one of an in-tree plugin that a CSI driver replaced."""
+
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+
+
+class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
     """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
 
     name: str = ""
@@ -129,12 +141,5 @@ class Volume(Struct, frozen=True, kw_only=True, rename="camel"):
     ephemeral: EphemeralVolumeSource | None = None
     csi: CSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    azure_file: AzureFileVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     rbd: RBDVolumeSource | None = None

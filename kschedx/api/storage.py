@@ -14,14 +14,8 @@ from msgspec.structs import replace
 from kschedx.api.integers import MIN_INT64, Int32
 from kschedx.api.pod_volumes import (
     FILESYSTEM,
-    AWSElasticBlockStoreVolumeSource,
-    AzureDiskVolumeSource,
-    AzureFileVolumeSource,
-    CinderVolumeSource,
-    GCEPersistentDiskVolumeSource,
+    InTreeVolumeSources,
     PersistentVolumeClaimSpec,
-    PortworxVolumeSource,
-    VsphereVirtualDiskVolumeSource,
 )
 from kschedx.api.quantity import ResourceList, Written, parse_quantity
 from kschedx.api.quantity import value as quantity_value
@@ -83,10 +77,10 @@ class NodePathSource(Struct, frozen=True, kw_only=True):
     """A place on a node's own disk; that there is one is all that counts."""
 
 
-class PersistentVolumeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
     """Sources that nobody reads (nfs, ...) leave every source unset."""
 
-    capacity: ResourceList = {}
+    capacity: ResourceList = field(default_factory=dict)
     access_modes: tuple[str, ...] = ()
     volume_mode: str = FILESYSTEM
     storage_class_name: str = ""
@@ -94,13 +88,6 @@ class PersistentVolumeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    azure_file: AzureFileVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
     local: NodePathSource | None = None
     host_path: NodePathSource | None = None
 

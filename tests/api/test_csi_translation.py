@@ -11,8 +11,7 @@ from kschedx.api.csi_translation import (
     TranslationError,
     inline_handle,
     plugin_named,
-    plugin_of_inline,
-    plugin_of_volume,
+    plugin_of,
     translated,
 )
 from kschedx.api.pod_volumes import Volume
@@ -134,7 +133,7 @@ def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | N
 def test_a_translated_volume_is_the_drivers_alone() -> None:
     volume = translated(persistent({"cinder": {"volumeID": "vol"}}))
     assert volume.spec.cinder is None
-    assert plugin_of_volume(volume) is None
+    assert plugin_of(volume.spec) is None
     assert volume.spec.csi is not None
     assert (volume.spec.csi.driver, volume.spec.csi.volume_handle) == ("cinder.csi.openstack.org", "vol")
 
@@ -149,12 +148,12 @@ def test_a_translated_volume_is_the_drivers_alone() -> None:
     ],
 )
 def test_which_plugins_scheduling_takes_as_migrated(source: dict[str, object], name: str, is_migrated: bool) -> None:
-    for found in (plugin_of_inline(msgspec.convert(source, Volume)), plugin_of_volume(persistent(source))):
+    for found in (plugin_of(msgspec.convert(source, Volume)), plugin_of(persistent(source).spec)):
         assert found is not None
         assert (found.name, found.is_migrated) == (name, is_migrated)
     assert plugin_named(name) is not None
 
 
 def test_other_volumes_have_no_plugin() -> None:
-    assert plugin_of_inline(msgspec.convert({"name": "v", "iscsi": {"iqn": "q"}}, Volume)) is None
+    assert plugin_of(msgspec.convert({"name": "v", "iscsi": {"iqn": "q"}}, Volume)) is None
     assert plugin_named("csi.example.com") is None

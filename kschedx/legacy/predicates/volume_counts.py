@@ -15,8 +15,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kschedx.api.attach_limits import csi_limit_key
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.storage import PersistentVolumeSpec
+from kschedx.api.pod_volumes import InTreeVolumeSources, Volume
 from kschedx.api.types import Node, Pod
 from kschedx.findings import AttachedVolume, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.state import CycleState
@@ -39,7 +38,7 @@ class Disk(Struct, frozen=True, kw_only=True):
     limit: int
     limit_resource: str
     """What a node's allocatable says instead, where it says something."""
-    name: Callable[[Volume | PersistentVolumeSpec], str | None]
+    name: Callable[[InTreeVolumeSources], str | None]
     """The disk of a volume; None for every other kind."""
 
 

@@ -11,8 +11,7 @@ from kschedx.api.csi_translation import (
     TranslationError,
     inline_handle,
     plugin_named,
-    plugin_of_inline,
-    plugin_of_volume,
+    plugin_of,
     translated,
 )
 from kschedx.api.pod_claims import claim_name, not_owned_by
@@ -61,7 +60,7 @@ class VolumeError(Exception):
 def is_counted(volume: Volume) -> bool:
     """Whether a pod's volume can be one that a driver attaches."""
     has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
-    return has_claim or plugin_of_inline(volume) is not None
+    return has_claim or plugin_of(volume) is not None
 
 
 def attachable_volumes(
@@ -94,7 +93,7 @@ def attachable_volumes(
 
 
 def _inline(volume: Volume, migrated: frozenset[str]) -> Attachable | None:
-    plugin = plugin_of_inline(volume)
+    plugin = plugin_of(volume)
     if plugin is None or plugin.name not in migrated:
         return None
     try:
@@ -112,7 +111,7 @@ def _claimed(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset
         return _of_class(claim, storage, migrated)
     source, plugin_name = volume.spec.csi, ""
     if source is None:
-        plugin = plugin_of_volume(volume)
+        plugin = plugin_of(volume.spec)
         if plugin is None or plugin.name not in migrated:
             return None
         try:

@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from kschedx.api.pod_claims import claim_name, not_owned_by
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.storage import PersistentVolumeClaim, PersistentVolumeSpec, not_found
+from kschedx.api.pod_volumes import InTreeVolumeSources, Volume
+from kschedx.api.storage import PersistentVolumeClaim, not_found
 from kschedx.api.types import Node, ObjectMeta, Pod
 from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
@@ -51,7 +51,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     """The allocatable resource that may give a node's limit."""
 
     @abstractmethod
-    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+    def disk(self, source: InTreeVolumeSources) -> str | None:
         """What tells the volume apart, if it is one of the plugin's."""
 
     @abstractmethod
@@ -200,7 +200,7 @@ class EBSLimits(InTreeLimits):
     plugin = "kubernetes.io/aws-ebs"
     limit_key = "attachable-volumes-aws-ebs"
 
-    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+    def disk(self, source: InTreeVolumeSources) -> str | None:
         ebs = source.aws_elastic_block_store
         return ebs.volume_id if ebs is not None else None
 
@@ -215,7 +215,7 @@ class GCEPDLimits(InTreeLimits):
     plugin = "kubernetes.io/gce-pd"
     limit_key = "attachable-volumes-gce-pd"
 
-    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+    def disk(self, source: InTreeVolumeSources) -> str | None:
         disk = source.gce_persistent_disk
         return disk.pd_name if disk is not None else None
 
@@ -228,7 +228,7 @@ class AzureDiskLimits(InTreeLimits):
     plugin = "kubernetes.io/azure-disk"
     limit_key = "attachable-volumes-azure-disk"
 
-    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+    def disk(self, source: InTreeVolumeSources) -> str | None:
         disk = source.azure_disk
         return disk.disk_name if disk is not None else None
 
@@ -241,7 +241,7 @@ class CinderLimits(InTreeLimits):
     plugin = "kubernetes.io/cinder"
     limit_key = "attachable-volumes-cinder"
 
-    def disk(self, source: Volume | PersistentVolumeSpec) -> str | None:
+    def disk(self, source: InTreeVolumeSources) -> str | None:
         disk = source.cinder
         return disk.volume_id if disk is not None else None
 

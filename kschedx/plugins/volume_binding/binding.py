@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.csi_translation import InTreePlugin, TranslationError, plugin_of_volume, translated
+from kschedx.api.csi_translation import InTreePlugin, TranslationError, plugin_of, translated
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.findings import (
     Finding,
@@ -135,7 +135,7 @@ class Binding:
         if volume is None:
             return _Bound(claim=claim, volume=None, reached=migrated, migrated=migrated)
         reached = self._mask(volume)
-        plugin = plugin_of_volume(volume)
+        plugin = plugin_of(volume.spec)
         if plugin is None or plugin.name not in self._migrated_plugins:
             return _Bound(claim=claim, volume=volume, reached=reached, migrated=migrated)
         migrated = self._migrated(plugin)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import msgspec
 from msgspec.structs import replace
 
-from kschedx.api.csi_translation import plugin_of_volume
+from kschedx.api.csi_translation import plugin_of
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.plugins.volume_binding.claims import PodClaims
 from kschedx.snapshot.storage import Storage
@@ -27,7 +27,7 @@ def _reach(claim: PersistentVolumeClaim, storage: Storage) -> Hashable:
     if volume is None:
         return None
     # how a volume of an in-tree plugin reads as its driver's is in more than its node affinity
-    return volume.name if plugin_of_volume(volume) is not None else (volume.required_node_affinity,)
+    return volume.name if plugin_of(volume.spec) is not None else (volume.required_node_affinity,)
 
 
 def _wanted(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable, ...]:
