@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from kschedx.errors import InputError, Place, nearest
-from kschedx.sources import compressed, foreign, manifests
+from kschedx.sources import compressed, foreign
 from kschedx.sources.archives.tar import Tar, is_tar
 from kschedx.sources.archives.zip import Zip, is_zip
 from kschedx.sources.batch import Batch
 from kschedx.sources.compressed import Budget, Counted
 from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import ItemError
-from kschedx.sources.manifests import HEAD, Refuse, holds_nothing
+from kschedx.sources.manifests import HEAD, Refuse, Text, holds_nothing
+from kschedx.sources.manifests import read as read_text
 from kschedx.sources.streams import Joined, Readable
 from kschedx.sources.tree import SUFFIXES, Folder, Tree, unreadable
 
@@ -105,7 +106,8 @@ def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Ref
         yield from _tree(Tar(reopened, source), source, see, refuse, budget)
     else:
         again.forget()
-        yield from manifests.read(head, content, source, None if packed else path, see, refuse=_lenient(refuse))
+        text = Text(head=head, rest=content, source=source, path=None if packed else path)
+        yield from read_text(text, see, _lenient(refuse))
 
 
 def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | None) -> Iterator[Batch]:
@@ -124,10 +126,14 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | No
         batch = None
         try:
             head, content = _unpacked(file, member.source, own)
-            path = member.path if content is file else None
-            for batch in manifests.read(
-                head, content, member.source, path, see, plan.wanted[member.name], _lenient(refuse)
-            ):
+            text = Text(
+                head=head,
+                rest=content,
+                source=member.source,
+                path=member.path if content is file else None,
+                kind=plan.wanted[member.name],
+            )
+            for batch in read_text(text, see, _lenient(refuse)):
                 yield batch
         except InputError as error:
             is_other = batch is None and (isinstance(error, ItemError) or plan.is_beside(member.name))

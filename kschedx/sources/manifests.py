@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from kschedx.errors import InputError, Place
 from kschedx.sources import foreign
 from kschedx.sources.batch import Batch
@@ -25,51 +27,62 @@ _SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
-def read(
-    head: bytes,
-    file: Readable,
-    source: str,
-    path: Path | None,
-    see: See,
-    kind: str = "",
-    refuse: Refuse | None = None,
-) -> Iterator[Batch]:
-    """The objects in a file that begins with `head` and goes on in `file`.
+class Text(Struct, frozen=True, kw_only=True):
+    """A file, unpacked, that has been read as far as it takes to recognize it."""
 
-    `path` is where it can be read again, `kind` what it is a list of ("v1 PodList") where that is known otherwise.
-    With `refuse`, what cannot be read of several YAML documents is left out. Raises InputError with the place.
+    head: bytes
+    rest: Readable
+    source: str
+    path: Path | None = None
+    """Where it can be read again."""
+    kind: str = ""
+    """What it is a list of ("v1 PodList"), where that is known otherwise."""
+
+    @property
+    def start(self) -> bytes:
+        """How it begins, a byte order mark and white space aside."""
+        return self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+    def all(self) -> Joined:
+        return Joined(self.head, self.rest)
+
+
+def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
+    """The objects in a file. With `refuse`, what cannot be read of several YAML documents is left out.
+
+    Raises InputError with the place.
     """
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = text.start
     with_logs = cluster_info.is_stdout(start)  # and in those may be anything
-    if not with_logs and (looks := foreign.binary(head)):
-        raise _foreign(looks, source)
-    whole = Joined(head, file)
-    if kind and (start.startswith(b"[") or start.rstrip() == b"null"):
-        yield from JsonStream(io.BytesIO(simulator.as_list(kind, _whole(whole, source))), source=source).batches()
-    elif kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
-        text = _whole(whole, source)
-        listed = simulator.as_list(kind, b"[%b]" % text) if is_nameless(text) else text
-        yield from _any(start, listed, source, path, refuse)
+    if not with_logs and (looks := foreign.binary(text.head)):
+        raise _foreign(looks, text.source)
+    if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
+        listed = simulator.as_list(text.kind, _whole(text))
+        yield from JsonStream(io.BytesIO(listed), source=text.source).batches()
+    elif text.kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
+        whole = _whole(text)
+        listed = simulator.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
+        yield from _any(text, listed, refuse)
     elif simulator.may_be_export(start):
-        text = _whole(whole, source)
-        export = simulator.export(text, source)
+        whole = _whole(text)
+        export = simulator.export(whole, text.source)
         if export is None:
-            yield from _any(start, text, source, path, refuse)
+            yield from _any(text, whole, refuse)
         else:
             yield from export.batches()
             see(export.dump())
     elif with_logs:
-        without = cluster_info.WithoutLogs(whole, source)
+        without = cluster_info.WithoutLogs(text.all(), text.source)
         if start.startswith(b"{"):
-            yield from JsonStream(without, source=source).batches()
+            yield from JsonStream(without, source=text.source).batches()
         else:
-            yield from _yaml(_whole(without, source), source, refuse)
-        if dump := without.dump(source):
+            yield from _yaml(_all_of(without, text.source), text.source, refuse)
+        if dump := without.dump(text.source):
             see(dump)
-    elif _has_braces(start) and len(head) >= HEAD:
-        yield from JsonStream(whole, source=source, path=path).batches()
+    elif _has_braces(start) and len(text.head) >= HEAD:
+        yield from JsonStream(text.all(), source=text.source, path=text.path).batches()
     else:
-        yield from _any(start, _whole(whole, source), source, path, refuse)
+        yield from _any(text, _whole(text), refuse)
 
 
 def holds_nothing(source: str) -> InputError:
@@ -77,7 +90,11 @@ def holds_nothing(source: str) -> InputError:
     return InputError("holds no objects", place=Place(source=source), hint=foreign.ALLOWED)
 
 
-def _whole(file: Readable, source: str) -> bytes:
+def _whole(text: Text) -> bytes:
+    return _all_of(text.all(), text.source)
+
+
+def _all_of(file: Readable, source: str) -> bytes:
     """All that is left of a file. Raises InputError where that is more than fits."""
     blocks, size = [], 0
     while block := file.read(1 << 20):
@@ -96,22 +113,22 @@ def _has_braces(start: bytes) -> bool:
     return start.startswith((b"{", b"[")) and not start.startswith(b"{{")
 
 
-def _any(start: bytes, text: bytes, source: str, path: Path | None, refuse: Refuse | None) -> Iterator[Batch]:
-    """A text that is at hand as a whole."""
-    if _has_braces(start):
-        yield from _braces(text, source, path, refuse)
+def _any(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
+    """`whole` is what the file says, all of it."""
+    if _has_braces(text.start):
+        yield from _braces(text, whole, refuse)
     else:
-        yield from _yaml(text, source, refuse)
+        yield from _yaml(whole, text.source, refuse)
 
 
-def _braces(text: bytes, source: str, path: Path | None, refuse: Refuse | None) -> Iterator[Batch]:
+def _braces(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
     """A short text that begins as JSON does: it may be YAML in flow style, or begin so."""
     try:
-        batches = list(JsonStream(io.BytesIO(text), source=source, path=path).batches())
+        batches = list(JsonStream(io.BytesIO(whole), source=text.source, path=text.path).batches())
     except InputError:
-        if _JSON_START.match(text) and b"\n---" not in text:
+        if _JSON_START.match(whole) and b"\n---" not in whole:
             raise
-        yield from _yaml(text, source, refuse)
+        yield from _yaml(whole, text.source, refuse)
     else:
         yield from batches
 

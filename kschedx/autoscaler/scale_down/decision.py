@@ -21,7 +21,7 @@ from kschedx.autoscaler.cluster import Autoscaler, Options
 from kschedx.autoscaler.groups import NodeState, cluster_is_healthy
 from kschedx.autoscaler.scale_down.flags import ScaleDownFlags
 from kschedx.autoscaler.scale_down.pods import MENDED_BY_ANNOTATION, SECOND, Fate, Fates, PodFate
-from kschedx.autoscaler.scale_down.utilization import Hardware, Utilization, utilization
+from kschedx.autoscaler.scale_down.utilization import Utilization, UtilizationRule
 from kschedx.autoscaler.status import GroupStatus
 from kschedx.autoscaler.world import World
 from kschedx.errors import UndecidableError
@@ -111,7 +111,6 @@ class ScaleDown:
         self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
         self._now = self._loop.state.now
         self._fates = Fates(self._snapshot, self.flags, self._behaviour, self._now)
-        self._options = request_options(autoscaler.release)
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: Options, scheduler: Scheduler) -> ScaleDown:
@@ -126,9 +125,13 @@ class ScaleDown:
         return self._autoscaler
 
     @cached_property
-    def _hardware(self) -> Hardware:
+    def _utilization(self) -> UtilizationRule:
         counts = self._behaviour.devices_count or self.flags.counts_devices
-        return Hardware(
+        return UtilizationRule(
+            pods=self._snapshot.pods,
+            fates=self._fates,
+            flags=self.flags,
+            options=request_options(self._autoscaler.release),
             gpu_label=gpu_label(self._autoscaler.flags.cloud_provider),
             gpu_resources=self._behaviour.gpu_resources,
             devices=self._snapshot.devices if counts else None,
@@ -145,13 +148,12 @@ class ScaleDown:
         node = self._snapshot.cluster.nodes[row]
         rows = self._loop.state.rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
-        used = utilization(node, rows, self._snapshot.pods, self._fates, self.flags, self._options, self._hardware)
         places, stranded = self._moved(row, [one for one in pods if one.fate is Fate.MOVES])
         found = Removal(
             node=name,
             group=None if state.group is None else self._autoscaler.status.group(state.group),
             reasons=(),
-            utilization=used,
+            utilization=self._utilization.of(node, rows),
             pods=pods,
             places=places,
             stranded=stranded,

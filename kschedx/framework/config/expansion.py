@@ -7,13 +7,14 @@ expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from kschedx.errors import ConfigError
 from kschedx.framework.config.document import Plugins, PluginSet
 from kschedx.framework.config.refusals import Faults, refuse, shown
+from kschedx.framework.registry import lacking, misnamed
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 
 PluginPoints = Mapping[str, frozenset[str]]
@@ -93,49 +94,22 @@ class Expansion(Struct, frozen=True, kw_only=True):
 
 
 def expand(
-    merged: Mapping[str, MergedSet],
-    implements: PluginPoints,
-    scheduler_name: str,
-    path: str,
-    refused: Callable[[str], str],
-    lacking: Callable[[str], frozenset[str]],
-    faults: Faults,
+    merged: Mapping[str, MergedSet], implements: PluginPoints, scheduler_name: str, path: str, faults: Faults
 ) -> Expansion:
     """What no kube-scheduler would start with, whatever plugins it has, goes to `faults`. `path` is the profile's.
 
     A plugin that `implements` lacks may be one of another project, so it takes part in whatever it is named at, unless
-    `refused` says that no project calls its plugin so. `lacking` are the points at which one is known by name only.
+    no project can have one of that name.
     """
     unknown = _unknown(merged, implements)
-    for point in (*_ORDER_OF_CHECKS, "multiPoint"):
-        for entry in merged[point].enabled:
-            if entry.name in unknown and (hint := refused(entry.name)):
-                kind = "plugin" if point == "multiPoint" else _interface(point)
-                faults.add(refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint))
+    faults.extend(_misnamed(merged, unknown))
     implements = {**implements, **{name: frozenset(points) for name, points in unknown.items()}}
     multi_point = merged["multiPoint"].enabled
     for point in _ORDER_OF_CHECKS:
         faults.extend(_point_errors(point, merged[point].enabled, implements))
     points = {point: _expand_point(point, merged[point], multi_point, implements, faults) for point in _ORDER_OF_CHECKS}
-    unseen = any("multiPoint" in where for where in unknown.values())
-    profile = f"for profile with scheduler name {shown(scheduler_name)}"
-    partly: dict[str, tuple[str, ...]] = {}
-    sorting = points["queueSort"]
-    if len(sorting) != 1 and not (unseen and not sorting):
-        found = len(sorting)
-        faults.add(
-            refuse(f"{path}.plugins.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
-        )
-    if not points["bind"] and not unseen:
-        faults.add(refuse(f"{path}.plugins.bind", f"at least one bind plugin is needed {profile}"))
-    if len(points["placementGenerate"]) > 1:
-        faults.add(
-            refuse(f"{path}.plugins.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
-        )
-    for point in POINTS:
-        for name in points[point]:
-            if name not in unknown and point in lacking(name):
-                partly[name] = (*partly.get(name, ()), point)
+    may_bring_more = any("multiPoint" in where for where in unknown.values())
+    faults.extend(_wrong_numbers(points, scheduler_name, f"{path}.plugins", may_bring_more))
     weights: dict[str, int] = {}
     for entry in (*merged["score"].enabled, *multi_point):
         if "score" in implements[entry.name]:
@@ -143,8 +117,8 @@ def expand(
     return Expansion(
         points={point: points[point] for point in POINTS},
         weights=weights,
-        unknown={**unknown, **partly},
-        queue_sort="".join(sorting),
+        unknown={**unknown, **_known_by_name(points, implements.keys() - unknown.keys())},
+        queue_sort="".join(points["queueSort"]),
     )
 
 
@@ -155,6 +129,38 @@ def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[
         for entry in merged[point].enabled:
             if entry.name not in implements:
                 found[entry.name] = (*found.get(entry.name, ()), point)
+    return found
+
+
+def _misnamed(merged: Mapping[str, MergedSet], unknown: Collection[str]) -> Iterator[ConfigError]:
+    for point in (*_ORDER_OF_CHECKS, "multiPoint"):
+        for entry in merged[point].enabled:
+            if entry.name in unknown and (hint := misnamed(entry.name)):
+                kind = "plugin" if point == "multiPoint" else _interface(point)
+                yield refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
+
+
+def _wrong_numbers(
+    points: Mapping[str, Sequence[str]], scheduler_name: str, path: str, may_bring_more: bool
+) -> Iterator[ConfigError]:
+    """Points with too many plugins or none. `may_bring_more`: an unknown plugin is in multiPoint."""
+    profile = f"for profile with scheduler name {shown(scheduler_name)}"
+    found = len(points["queueSort"])
+    if found != 1 and not (may_bring_more and not found):
+        yield refuse(f"{path}.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
+    if not points["bind"] and not may_bring_more:
+        yield refuse(f"{path}.bind", f"at least one bind plugin is needed {profile}")
+    if len(points["placementGenerate"]) > 1:
+        yield refuse(f"{path}.placementGenerate", f"at most one placement generate plugin is allowed {profile}")
+
+
+def _known_by_name(points: Mapping[str, Sequence[str]], known: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Known plugins that take part in points at which kschedx does not have them, to these points."""
+    found: dict[str, tuple[str, ...]] = {}
+    for point in POINTS:
+        for name in points[point]:
+            if name in known and point in lacking(name):
+                found[name] = (*found.get(name, ()), point)
     return found
 
 

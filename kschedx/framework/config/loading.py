@@ -37,7 +37,7 @@ from kschedx.framework.config.validation import (
     scheduler_name_errors,
     scheduling_errors,
 )
-from kschedx.framework.registry import lacking, misnamed, points_of_others, third_party
+from kschedx.framework.registry import points_of_others, third_party
 from kschedx.releases import V1, VERSIONS, Release
 from kschedx.releases.configuration import last_to_read
 
@@ -61,10 +61,7 @@ def load_profiles(
     implements = plugin_points(document, release, others)
     for draft in drafts:
         _check_args_of_others(draft, implements.keys() - release.plugin_points.keys(), faults)
-    expansions = [
-        expand(draft.merged, implements, draft.scheduler_name, draft.path, misnamed, lacking, faults)
-        for draft in drafts
-    ]
+    expansions = [expand(draft.merged, implements, draft.scheduler_name, draft.path, faults) for draft in drafts]
     faults.settle()
     profiles = tuple(map(partial(_finish, document), drafts, expansions))
     faults.extend(_different_queues(profiles, expansions))
