@@ -17,7 +17,7 @@ from kschedx.findings import (
     Finding,
     PodGroupIncomplete,
 )
-from kschedx.fixes.proposal import Proposal
+from kschedx.fixes.making import after_attempt
 from kschedx.fixes.required_labels import contradiction
 from kschedx.fixes.situation import Situation, tried
 from kschedx.framework.cycle import Cycle, Outcome
@@ -68,10 +68,6 @@ class HeldByPlugin(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
 
-class ClaimJustDeleted(Struct, frozen=True, kw_only=True):
-    """kube-scheduler's own claim for extended resources does not do any more; it deletes it, and tries again."""
-
-
 class RefusedByExtender(Struct, frozen=True, kw_only=True):
     nodes: int
     """That every plugin lets the pod have."""
@@ -99,7 +95,6 @@ Hopeless = (
     | OfController
     | HeldByOther
     | HeldByPlugin
-    | ClaimJustDeleted
     | RefusedByExtender
     | GroupIncomplete
     | NotSearched
@@ -127,14 +122,9 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> Hopeless | None:
         return gate
     held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
-        found = hopeless(tried(scheduler, cycle.profile, Proposal(pod=cycle.pod), cycle.refused))
+        found = hopeless(tried(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
     except UndecidableError:
         return None
-    if cycle.post_filter is not None and cycle.snapshot.devices.claims:
-        from kschedx.plugins.dynamic_resources.decision import REASON_DELETED
-
-        if any(REASON_DELETED in one for one in cycle.post_filter.status.reasons):
-            return ClaimJustDeleted()
     is_untold = isinstance(found, Untold) and held and not cycle.pod.spec.scheduling_gates
     return HeldByPlugin(plugin=held[0].plugin, findings=held[0].findings) if is_untold else found
 

@@ -18,6 +18,7 @@ from kschedx.findings.node import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.proposal import Proposal
+from kschedx.framework.cycle import Cycle
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -35,6 +36,15 @@ def made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
     if step in proposal.steps:
         return proposal
     return replace(_made(step, proposal, ground), steps=(*proposal.steps, step))
+
+
+def after_attempt(cycle: Cycle) -> Proposal:
+    """The pod, and the cluster as kube-scheduler leaves it before the next attempt."""
+    base, found = Proposal(pod=cycle.pod), cycle.post_filter
+    if found is None or not found.released:
+        return base
+    released = tuple(found.released.items())
+    return made(s.NextAttempt(released=released), base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
 
 def all_made(steps: Iterable[s.Step], proposal: Proposal, ground: Ground) -> Proposal:
@@ -57,6 +67,8 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return replace(proposal.having(device_claim), pod=edit.with_claim_status(proposal.pod, status))
         case s.AskForFewerDevices() | s.WidenDeviceClaim() | s.RecreateDeviceClaim():
             return proposal.having(step.claim)
+        case s.NextAttempt(released=released):
+            return replace(proposal, taken_back=dict(released))
         case s.CreateDeviceClass(name=name):
             return proposal.having(DeviceClass(metadata=ObjectMeta(name=name)))
         case s.DeletePods(victims=victims):

@@ -37,6 +37,7 @@ ONE_OLD_FIRST = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxU
 """The strategy of a Deployment that never has more pods than it wants."""
 RECREATE = {"type": "Recreate"}
 CONTROLLER_MANAGER = "kube-controller-manager"
+SCHEDULER = "kube-scheduler"
 KUBELET = "kubelet"
 
 
@@ -60,6 +61,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """What DaemonSets take of it at once."""
     objects: tuple[Object, ...] = ()
     """Other objects that would come, or be as they are here."""
+    taken_back: Mapping[str, ResourceClaim | None] = {}
+    """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None where one goes."""
 
     @property
     def cost(self) -> Cost:
@@ -73,6 +76,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     def cluster(self, snapshot: Snapshot) -> Snapshot:
         """The cluster as it would be."""
+        if self.taken_back:
+            snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.taken_back))
         if self.deleted:
             gone = frozenset(snapshot.pods.key(row) for row in self.deleted)
             snapshot = snapshot.without_pods(self.deleted).with_devices(snapshot.devices.after_deletion(gone))
@@ -106,13 +111,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return (one for one in self.objects if isinstance(one, kind))
 
     def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
-        """What becomes of the claims of deleted pods, of those that are not made anew anyway."""
+        """What becomes of claims that kube-scheduler takes back, and of those of deleted pods; not of those that are
+        made anew anyway."""
         made = {one.key for one in self._of(ResourceClaim)}
         before, after = snapshot.devices.claims, self.cluster(snapshot).devices.claims
         for key, claim in before.items():
             left = after.get(key)
             if key in made or left == claim:
                 continue
+            by = SCHEDULER if key in self.taken_back else CONTROLLER_MANAGER
             metadata = claim.metadata
             target = Target(
                 api_version=claim.api_version or API_VERSIONS[ResourceClaim],
@@ -121,9 +128,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 name=metadata.name,
             )
             if left is None:
-                yield Change(target=target, delete=True, by=CONTROLLER_MANAGER)
+                yield Change(target=target, delete=True, by=by)
             else:
-                yield Change(target=target, patch=tuple(_released(claim, left)), by=CONTROLLER_MANAGER)
+                yield Change(target=target, patch=tuple(_released(claim, left)), by=by)
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """What is different from `pod` and `snapshot`. An object whose spec may not change goes and comes again."""
@@ -142,7 +149,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             pods = snapshot.pods
             target = _target("Pod", pods.namespaces[row], pods.names[row])
             yield Change(target=target, delete=True, by=CONTROLLER_MANAGER if row in rollouts else "")
-        if self.deleted:
+        if self.deleted or self.taken_back:
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
@@ -201,6 +208,8 @@ def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:
 def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
     if before.status.allocation is not None and after.status.allocation is None:
         yield {"op": "remove", "path": "/status/allocation"}
+    if before.status.devices and not after.status.devices:
+        yield {"op": "remove", "path": "/status/devices"}
     if after.status.reserved_for:
         yield add("/status/reservedFor", after.status.reserved_for)
     elif before.status.reserved_for:

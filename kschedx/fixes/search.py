@@ -17,7 +17,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.hardware_remedies import rows_with_hardware
 from kschedx.fixes.hopeless import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
-from kschedx.fixes.making import Ground, all_made, made
+from kschedx.fixes.making import Ground, after_attempt, all_made, made
 from kschedx.fixes.model import Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
 from kschedx.fixes.proposal import Proposal
@@ -75,7 +75,9 @@ class _Search:
         if start is None:
             return
         if start.feasible:
-            if any(isinstance(step, s.RemoveGates) for step in start.proposal.steps) and self._is_let_in(start):
+            if any(
+                isinstance(step, s.RemoveGates | s.NextAttempt) for step in start.proposal.steps
+            ) and self._is_let_in(start):
                 yield from best([start], self._cycle)
             return
         situations = [start]
@@ -239,7 +241,7 @@ def _is_of_a_daemon_set(pod: Pod) -> bool:
 
 def _ungated(cycle: Cycle) -> Proposal:
     """The pod to start from."""
-    base = Proposal(pod=cycle.pod)
+    base = after_attempt(cycle)
     gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
     if cycle.outcome is not Outcome.GATED or not gates:
         return base

@@ -72,3 +72,20 @@ def test_a_node_with_as_few_devices_as_do() -> None:
     ).fixes
     created = [change.create for change in fix.changes if change.create and change.create["kind"] == "ResourceSlice"]
     assert [len(at(one, "spec.devices")) for one in created] == [3]
+
+
+def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
+    """They are on a node that the pod may not use; the next attempt gives it others."""
+    apart = kschedx.Snapshot.from_objects(
+        [
+            *(node("a"), node("b", labels={"disk": "ssd"}), device_class()),
+            *(GPUS, resource_slice("b", device("gpu-0"))),
+            *(allocated("mine", "a", "gpu-0", reserved_for=["me"]), claiming("mine", nodeSelector={"disk": "ssd"})),
+        ]
+    )
+    (fix,) = kschedx.explain(apart, "default/me").fixes
+    assert fix.certainty is Certainty.VERIFIED
+    assert fix.feasible_nodes == ("b",)
+    (change,) = fix.changes
+    assert (change.by, change.target.name) == ("kube-scheduler", "mine")
+    assert not fix.apply

@@ -73,7 +73,7 @@ def test_a_claim_that_the_driver_gives_up() -> None:
     objects = [node("a", allocatable=LARGE), device_class(), gpus, *theirs, claim("mine"), claiming("mine")]
     (change,) = followers(*objects)
     assert (change.by, change.target.name) == ("kube-controller-manager", "theirs")
-    assert [one["path"] for one in change.patch] == ["/status/allocation", "/status/reservedFor"]
+    assert [one["path"] for one in change.patch] == ["/status/allocation", "/status/devices", "/status/reservedFor"]
 
 
 def test_a_value_that_no_label_can_have() -> None:

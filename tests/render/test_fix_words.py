@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from kschedx.api.devices import ResourceClaim
 from kschedx.api.selectors import NodeSelectorRequirement
 from kschedx.api.types import Taint
 from kschedx.findings import RequirementMatch
@@ -87,6 +88,10 @@ def huge(before: int, after: int) -> s.NodeAmount:
             "let Deployment web take x/a away before it makes a new pod (Recreate)",
         ),
         (s.AwaitController(gates=("kueue.x-k8s.io/admission",), controller="Kueue"), "once Kueue lets the pod go on"),
+        (
+            s.NextAttempt(released=(("a/b", ResourceClaim()),)),
+            "wait: kube-scheduler takes back the devices of resource claim a/b, and tries again",
+        ),
         (
             s.OfferResource(row=ROW, node="n", resource="a.b/gpu", amounts=(gpus(0, 2),), label="a.b/gpu.present=true"),
             "get the device plugin for a.b/gpu running on n, which has a.b/gpu.present=true",

@@ -12,6 +12,7 @@ from kschedx.fixes.steps.around import (
     CreateVolume,
     DeletePods,
     GiveUpVolume,
+    NextAttempt,
     RecreateClaim,
     RecreateDeviceClaim,
     ReleaseVolume,
@@ -68,6 +69,7 @@ __all__ = [
     "GiveUpVolume",
     "HonorInSpread",
     "LabelNode",
+    "NextAttempt",
     "NodeAmount",
     "NodeFault",
     "OfferResource",
@@ -122,6 +124,7 @@ Step = (
     | CreateDeviceClaim
     | AskForFewerDevices
     | WidenDeviceClaim
+    | NextAttempt
     | RecreateDeviceClaim
     | CreateDeviceClass
     | TakeOldFirst

@@ -126,6 +126,14 @@ class WidenDeviceClaim(Struct, frozen=True, kw_only=True):
     """It is the request's capacity that goes."""
 
 
+class NextAttempt(Struct, frozen=True, kw_only=True):
+    """kube-scheduler takes device claims back when the pod fits nowhere, and tries again."""
+
+    cost: ClassVar[Cost] = Cost.WAITING
+    released: tuple[tuple[str, ResourceClaim | None], ...]
+    """`namespace/name`, and the claim as it is left; None where it is deleted."""
+
+
 class RecreateDeviceClaim(Struct, frozen=True, kw_only=True):
     """A ResourceClaim goes and comes again: it is allocated anew."""
 

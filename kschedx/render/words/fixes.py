@@ -14,7 +14,6 @@ from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Fix
 from kschedx.fixes import steps as s
 from kschedx.fixes.hopeless import (
-    ClaimJustDeleted,
     Contradiction,
     GateOfController,
     GroupIncomplete,
@@ -35,7 +34,8 @@ SHOWN_LABELS = 4
 
 def title(fix: Fix) -> str:
     """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
-    steps = sorted(fix.steps, key=lambda one: isinstance(one, s.AwaitController))
+    own = [one for one in fix.steps if not isinstance(one, s.NextAttempt)]
+    steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
     text = ", ".join(map(step_text, steps))
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if deciding:
@@ -111,6 +111,8 @@ def step_text(step: s.Step) -> str:
             of_request = "capacity" if step.capacity else "selectors"
             what = f"{of_request} of request {step.request}" if step.request else "constraints"
             return f"drop the {what} from claim {step.claim.key}"
+        case s.NextAttempt():
+            return _next_attempt(step)
         case s.RecreateDeviceClaim():
             return _recreate_device_claim(step)
         case s.CreateDeviceClass():
@@ -154,8 +156,6 @@ def no_fix(found: Hopeless) -> str:
         case HeldByPlugin():
             waits = "; ".join(describe(one).headline for one in found.findings) or "what it waits for is not there"
             return f"{found.plugin} holds the pod back: {waits}"
-        case ClaimJustDeleted():
-            return "kube-scheduler has deleted the claim that it made for the pod before, and tries again at once"
         case GroupIncomplete():
             return f"pod group {found.group} waits for {count(found.missing, 'more pod', 'more pods')}"
         case RefusedByExtender():
@@ -254,6 +254,14 @@ def _create_volume(step: s.CreateVolume) -> str:
     if step.provisioner and step.claim is not None:
         return f"get {step.provisioner} to make the volume for claim {step.claim_key}: {what}"
     return f"create a volume of {what} for claim {step.claim_key}{by}"
+
+
+def _next_attempt(step: s.NextAttempt) -> str:
+    did = [
+        f"{'deletes' if left is None else 'takes back the devices of'} resource claim {key}"
+        for key, left in step.released
+    ]
+    return f"wait: kube-scheduler {' and '.join(did)}, and tries again"
 
 
 def _recreate_device_claim(step: s.RecreateDeviceClaim) -> str:
