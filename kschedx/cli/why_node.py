@@ -26,7 +26,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
             pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 
-    verdicts = list(results(look, rows_in_queue_order(snapshot), processors()))
+    verdicts = list(results(look, rows_in_queue_order(snapshot, setup.scheduler), processors()))
 
     def screen(wide: bool) -> None:
         from kschedx.render.node import print_node

@@ -247,13 +247,14 @@ def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -
     return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
 
 
-def _rows(question: Question, wanted: Wanted, reached: Reached) -> list[int]:
+def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
     """The pods that are asked about, in the order of the queue."""
     from kschedx.api.label_query import parse_label_query
     from kschedx.explain.many import rows_in_queue_order
 
     return rows_in_queue_order(
         reached.snapshot,
+        setup.scheduler,
         namespace=namespace_of_many(
             question.namespace,
             reached.namespace,
@@ -290,7 +291,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.simulate.in_turn import InTurn
 
     snapshot = reached.snapshot
-    rows = _rows(question, wanted, reached)
+    rows = _rows(question, wanted, reached, setup)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)

@@ -17,6 +17,7 @@ from kschedx.api.types import Pod
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding, InsufficientResource
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.scheduler import Scheduler, queue_order
 from kschedx.snapshot.snapshot import Snapshot
 
 _SHARED = frozenset({
@@ -74,11 +75,16 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 def rows_in_queue_order(
-    snapshot: Snapshot, *, namespace: str | None = None, labels: Selector | None = None, pending: bool = True
+    snapshot: Snapshot,
+    scheduler: Scheduler,
+    *,
+    namespace: str | None = None,
+    labels: Selector | None = None,
+    pending: bool = True,
 ) -> list[int]:
     """Rows of the pods to look at: those that wait for a node, or all that have not finished.
 
-    Higher priority first, then the older pod (PrioritySort; a snapshot knows creation, not queueing).
+    The order is that of the QueueSort plugin, with a pod's creation for its time in the queue, then of names.
     """
     pods = snapshot.pods
     rows = (
@@ -90,7 +96,8 @@ def rows_in_queue_order(
         rows = [row for row in rows if pods.namespaces[row] == namespace]
     if labels is not None:
         rows = [row for row in rows if labels.matches(pods.labels[row])]
-    return sorted(rows, key=lambda row: (-pods.priorities[row], pods.creation_timestamps[row] or "", pods.key(row)))
+    sort_key = queue_order(scheduler)
+    return sorted(rows, key=lambda row: (sort_key(pods[row], pods.creation_timestamps[row] or ""), pods.key(row)))
 
 
 def groups(answers: Iterable[Answer]) -> tuple[Group, ...]:

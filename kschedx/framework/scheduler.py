@@ -5,7 +5,7 @@ The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.api.types import Pod
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.cycle import Cycle
+from kschedx.framework.interface import QueueSortPlugin
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
@@ -130,6 +131,14 @@ class FrameworkScheduler:
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         return schedule(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
+
+
+def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]]:
+    """The `sort_key` of the QueueSort plugin, which all profiles share; by priority where kschedx does not have it, and
+    in the schedulers before there were plugins."""
+    framework = scheduler.framework(scheduler.config.profiles[0])
+    found = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
+    return found[0].sort_key if found else lambda pod, since: (-pod.priority, since)
 
 
 def filtered(framework: Framework, pod: Pod) -> Filtered:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.api.annotations import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
+from kschedx.api.annotations import SAFE_TO_EVICT
 from kschedx.autoscaler.scale_down.decision import Removal, ScaleDown, Unremovable
-from kschedx.autoscaler.scale_down.pods import Blocker, Fate, PodFate
-from kschedx.autoscaler.scale_down.utilization import Utilization
+from kschedx.autoscaler.scale_down.pods import Fate
 from kschedx.karpenter.disruption import NodeDisruption
 from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, text
-from kschedx.render.units import amount, count, listed
+from kschedx.render.units import count, listed
 from kschedx.render.wording import Fact
+from kschedx.render.words import scale_down as words
+from kschedx.render.words.scale_down import NAMES
 
 MOST_BLOCKERS = 5
 """Pods that are told on the first screen."""
 MOST_NODES = 20
-NAMES = 3
 
 
 def print_scale_down(
@@ -48,14 +47,14 @@ def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: in
 
 
 def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
-    words = [one.text for one in found.obstacles]
-    if not words and not found.may_go:
-        words.append("its NodeClaim is not consolidatable: something came or went there not long ago")
-    if not words:
+    obstacles = [one.text for one in found.obstacles]
+    if not obstacles and not found.may_go:
+        obstacles.append("its NodeClaim is not consolidatable: something came or went there not long ago")
+    if not obstacles:
         how = "removes it, it is empty" if found.is_empty else "may consolidate it, where its pods find a cheaper place"
         return paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
-    lines = paragraph(f"{found.node}: Karpenter keeps it, {words[0]}", width, first="✗ ", style=BAD)
-    for number, told in enumerate(words[1:]):
+    lines = paragraph(f"{found.node}: Karpenter keeps it, {obstacles[0]}", width, first="✗ ", style=BAD)
+    for number, told in enumerate(obstacles[1:]):
         lines += fact_lines(Fact(label="also" if number == 0 else "", items=(told,)), width)
     return lines
 
@@ -65,21 +64,13 @@ def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
 
 def _story(asked: ScaleDown, found: Removal, width: int, *, wide: bool) -> list[Text]:
     if found.is_removable:
-        lines = paragraph(f"{found.node}: {_going(found)}", width, first="✓ ", style=GOOD)
+        lines = paragraph(f"{found.node}: {words.going(found)}", width, first="✓ ", style=GOOD)
     else:
-        first = f"{found.node}: cluster-autoscaler keeps it, {_sentence(found, found.reasons[0])}"
+        first = f"{found.node}: cluster-autoscaler keeps it, {words.sentence(found, found.reasons[0])}"
         lines = paragraph(first, width, first="✗ ", style=BAD)
     for fact in _facts(asked, found, wide=wide):
         lines += fact_lines(fact, width)
     return lines
-
-
-def _going(found: Removal) -> str:
-    moving = len(found.places)
-    pods = f", {count(moving, 'pod')} {'finds' if moving == 1 else 'find'} another node" if moving else ", it is empty"
-    if found.unneeded_for is None and found.needed > 0:
-        return f"cluster-autoscaler removes it once it has not been needed for {found.needed}{pods}"
-    return f"cluster-autoscaler removes it{pods}"
 
 
 def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
@@ -87,14 +78,14 @@ def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
     yield from _remedies(asked, found)
     is_told = len(blocking) == 1 and found.reasons[0] is Unremovable.BLOCKED_BY_POD
     for number, one in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
-        yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {_blocker(one)}",))
+        yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {words.blocker(one)}",))
     if not wide and len(blocking) > MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
-    also = [_sentence(found, one) for one in found.reasons[1:] if one is not Unremovable.BLOCKED_BY_POD]
+    also = [words.sentence(found, one) for one in found.reasons[1:] if one is not Unremovable.BLOCKED_BY_POD]
     for number, told in enumerate(also):
         yield Fact(label="also" if number == 0 else "", items=(told,))
     if found.utilization is not None and Unremovable.NOT_UNDERUTILIZED not in found.reasons:
-        yield Fact(label="requested", items=(_share(found.utilization),))
+        yield Fact(label="requested", items=(words.share(found.utilization),))
     if found.group is not None:
         group = found.group
         yield Fact(
@@ -117,85 +108,8 @@ def _remedies(asked: ScaleDown, found: Removal) -> Iterator[Fact]:
         return
     left = {one.pod for one in after.of(Fate.BLOCKS)}
     pods = [one.pod for one in found.of(Fate.BLOCKS) if one.pod not in left]
-    does = "the node goes" if after.is_removable else f"then {_sentence(after, after.reasons[0])}"
+    does = "the node goes" if after.is_removable else f"then {words.sentence(after, after.reasons[0])}"
     yield Fact(label="fix", items=(f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true (verified: {does})",))
-
-
-def _share(used: Utilization) -> str:
-    asked, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
-    return f"{round(100 * used.share)}% of its {used.resource} ({asked} of {offered})"
-
-
-def _sentence(found: Removal, reason: Unremovable) -> str:
-    group = found.group
-    match reason:
-        case Unremovable.SCALE_DOWN_DISABLED:
-            return "it removes no nodes (--scale-down-enabled=false)"
-        case Unremovable.CLUSTER_UNHEALTHY:
-            return "so many nodes are not ready that it does nothing (--max-total-unready-percentage)"
-        case Unremovable.NOT_AUTOSCALED:
-            return "the node is in none of its groups"
-        case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
-            assert group is not None
-            return f"its group {group.name} is at its minimum: {group.target} of at least {group.min_size}"
-        case Unremovable.STARTING:
-            return "it is starting, and counts as a node that is about to come"
-        case Unremovable.CURRENTLY_BEING_DELETED:
-            return "it is being deleted already"
-        case Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
-            return f"the node is annotated {SCALE_DOWN_DISABLED}=true"
-        case Unremovable.SCALE_DOWN_UNREADY_DISABLED:
-            return "the node is not ready, and such nodes stay (--scale-down-unready-enabled=false)"
-        case Unremovable.UNEXPECTED_ERROR:
-            return "its use cannot be counted: it offers no cpu or no memory, or a pool of its devices is not whole"
-        case Unremovable.NOT_UNDERUTILIZED:
-            assert found.utilization is not None
-            flag = "gpu-utilization" if found.utilization.is_gpu else "utilization"
-            most = round(100 * found.utilization.threshold)
-            return f"{_share(found.utilization)} is requested, above {most}% (--scale-down-{flag}-threshold)"
-        case Unremovable.BLOCKED_BY_POD:
-            blocking = found.of(Fate.BLOCKS)
-            if len(blocking) > 1:
-                return f"{count(len(blocking), 'pod')} cannot go"
-            return f"{blocking[0].pod} cannot go: {_blocker(blocking[0])}"
-        case Unremovable.NO_PLACE_TO_MOVE_PODS:
-            assert found.stranded is not None
-            told = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
-            return f"{found.stranded.pod} finds no other node: {told or 'there is none'}"
-        case Unremovable.NOT_UNNEEDED_LONG_ENOUGH | Unremovable.NOT_UNREADY_LONG_ENOUGH:
-            state = "not needed" if reason is Unremovable.NOT_UNNEEDED_LONG_ENOUGH else "not ready"
-            return f"it has been {state} for {found.unneeded_for} of {found.needed}"
-        case Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED:
-            assert found.minimum is not None
-            resource, left, least = found.minimum
-            return f"the cluster would have {left:,} {resource} left, less than its minimum of {least:,}"
-        case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
-            return f"it waits for {listed([one.pod for one in found.of(Fate.COMPLETES)], NAMES)} to complete"
-        case _:
-            assert_never(reason)
-
-
-def _blocker(one: PodFate) -> str:
-    match one.blocker:
-        case Blocker.CONTROLLER_NOT_FOUND:
-            return f"its controller, {one.controller}, is gone"
-        case Blocker.MIN_REPLICAS_REACHED:
-            return f"{one.controller} keeps {count(one.replicas or 0, 'replica')}, fewer than --min-replica-count"
-        case Blocker.NOT_REPLICATED:
-            made = f"{one.controller} is no kind that it knows" if one.controller else "nobody makes it anew"
-            return f"not replicated, {made}"
-        case Blocker.LOCAL_STORAGE_REQUESTED:
-            return f"local storage in {listed(one.volumes, NAMES)}"
-        case Blocker.NOT_SAFE_TO_EVICT_ANNOTATION:
-            return f"annotated {SAFE_TO_EVICT}=false"
-        case Blocker.UNMOVABLE_KUBE_SYSTEM_POD:
-            return "a pod of kube-system without a PodDisruptionBudget"
-        case Blocker.NOT_ENOUGH_PDB:
-            return f"the PodDisruptionBudget {listed(one.budgets, NAMES)} allows no disruption"
-        case None:
-            return ""
-        case _:
-            assert_never(one.blocker)
 
 
 # --- several
@@ -214,30 +128,11 @@ def _several(removals: Sequence[Removal], width: int, *, wide: bool) -> list[Tex
     rows = [["node", "requested", "why"]]
     for one in shown:
         share = "" if one.utilization is None else f"{round(100 * one.utilization.share)}% {one.utilization.resource}"
-        rows.append([cut(one.node, name), share, ended(_short(one), max(width - name - 20, 24))])
+        rows.append([cut(one.node, name), share, ended(words.short(one), max(width - name - 20, 24))])
     lines += [BLANK, *columns(rows, indent=2, header=True)]
     if len(ordered) > len(shown):
         lines.append(text(f"  {count(len(ordered) - len(shown), 'more node')}: -o wide", DIM))
     return lines
-
-
-def _short(found: Removal) -> str:
-    if found.is_removable:
-        moving = len(found.places)
-        return f"goes, {count(moving, 'pod')} {'finds' if moving == 1 else 'find'} another node" if moving else "goes"
-    match found.reasons[0]:
-        case Unremovable.NOT_UNDERUTILIZED:
-            assert found.utilization is not None
-            return f"above {round(100 * found.utilization.threshold)}%"
-        case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
-            assert found.group is not None
-            return f"minimum of {found.group.min_size} in {found.group.name}"
-        case Unremovable.BLOCKED_BY_POD:
-            blocking = found.of(Fate.BLOCKS)
-            more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
-            return f"kept by {blocking[0].pod}{more}: {blocking[0].blocker}"
-        case reason:
-            return _sentence(found, reason)
 
 
 def _basis(asked: ScaleDown) -> str:

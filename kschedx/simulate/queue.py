@@ -22,9 +22,10 @@ from kschedx.api.types import Pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing import require_for_decision
 from kschedx.framework.cycle import Outcome
-from kschedx.framework.interface import PostFilterResult, QueueSortPlugin
+from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.outcome import Candidate
+from kschedx.framework.scheduler import queue_order
 from kschedx.framework.unheard import Stake
 from kschedx.simulate.controllers import is_controlled
 from kschedx.simulate.gangs import Gang, gang_of
@@ -178,12 +179,7 @@ class Queue:
 
     @cached_property
     def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
-        """That of the QueueSort plugin, which all profiles share; by priority where kschedx does not have it, and in
-        the schedulers before there were plugins."""
-        scheduler = self._run.scheduler
-        framework = scheduler.framework(scheduler.config.profiles[0])
-        found = () if framework is None else framework.plugins("queueSort", QueueSortPlugin)
-        return found[0].sort_key if found else lambda pod, since: (-pod.priority, since)
+        return queue_order(self._run.scheduler)
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""

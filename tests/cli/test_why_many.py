@@ -107,3 +107,25 @@ def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path:
     assert ran.code == 3
     assert [item["pod"]["name"] for item in document["items"]] == ["fits"]
     assert [one["pod"] for one in document["undecided"]] == ["default/claims"]
+
+
+@pytest.mark.parametrize("more", [[], ["--alone"]])
+def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path, more: list[str]) -> None:
+    objects = json.loads(Path(cluster).read_text())["items"]
+    guaranteed = [{"name": "c", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]
+    objects.append(pod("third", containers=guaranteed, namespace="queue"))
+    objects.append(pod("fourth", containers=SMALL, namespace="queue"))
+    path = tmp_path / "two.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    config = tmp_path / "scheduler.yaml"
+    queue_sort = {"disabled": [{"name": "*"}], "enabled": [{"name": "QOSSort"}]}
+    profile = {"schedulerName": "default-scheduler", "plugins": {"queueSort": queue_sort}}
+    version = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config.write_text(json.dumps(version | {"profiles": [profile]}))
+    asked = ["why", "--all-pending", "-n", "queue", "-o", "json", "-s", str(path), *more]
+
+    def names(*options: str) -> list[str]:
+        return [item["pod"]["name"] for item in json.loads(kschedx(*asked, *options).out)["items"]]
+
+    assert names() == ["fourth", "third"]
+    assert names("--config", str(config)) == ["third", "fourth"]
