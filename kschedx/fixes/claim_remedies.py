@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 from kschedx.api.decode import decode
 from kschedx.api.pod_claims import claim_name
 from kschedx.api.pod_volumes import PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.api.spelling import meant_by
 from kschedx.api.storage import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
@@ -41,8 +41,6 @@ from kschedx.fixes.volume_remedies import free_volume, released_volumes, volume_
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
-CLOSE = 0.6
-"""difflib's ratio from which a class is taken for a misspelling of another."""
 PROVISIONER = "<provisioner>"
 """To be filled in: no API server takes it."""
 DEFAULT_SIZE = "1Gi"
@@ -211,17 +209,19 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
 
 
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
-    """The class that is nearly called what the claim says, that class made, or the one that a new claim would get."""
+    """The class that is nearly called what the claim says, or the one that a new claim would get; then that class made,
+    of which nobody knows who is to make its volumes."""
     classes = storage.classes
-    close = difflib.get_close_matches(claim.storage_class, sorted(classes), n=1, cutoff=CLOSE)
-    yield from (_of_class(claim, name) for name in close)
-    if claim.storage_class and not is_bindable:
-        yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
+    close = meant_by(claim.storage_class, sorted(classes))
     chosen = default_class(classes.values())
     if chosen is None and not claim.storage_class:
         chosen = next((one for one in classes.values() if one.can_provision), None)
-    if chosen is not None and not close:
+    if close:
+        yield _of_class(claim, close)
+    elif chosen is not None:
         yield _of_class(claim, chosen.name)
+    if claim.storage_class and not is_bindable:
+        yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
 
 
 def _of_class(claim: PersistentVolumeClaim, name: str) -> s.Step:

@@ -5,7 +5,6 @@ kube-scheduler evicts nobody for a device, and the spec of a ResourceClaim canno
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -21,6 +20,7 @@ from kschedx.api.devices import (
     ResourceClaimConsumerReference,
     ResourceClaimSpec,
 )
+from kschedx.api.spelling import meant_by
 from kschedx.api.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
@@ -40,7 +40,6 @@ from kschedx.fixes.victims import deletion, may_go, stay_gone
 _TRIED = 3
 """Ways to free the devices of a node, and classes of a claim of which only the name is known; which of them do is for
 the trial to say."""
-CLOSE = 0.6
 
 DeviceProblem = (
     InsufficientDevices
@@ -67,10 +66,10 @@ def device_remedies(finding: DeviceProblem, place: Place) -> Iterator[s.Step]:
             yield from _from_template(finding, place)
         case DeviceClassNotFound():
             claim = devices.claims.get(finding.claim)
-            close = difflib.get_close_matches(finding.device_class, sorted(devices.classes), n=1, cutoff=CLOSE)
+            close = meant_by(finding.device_class, sorted(devices.classes))
             if claim is not None and close:
-                spec = _of_class(claim.spec, finding.device_class, close[0])
-                yield s.RecreateDeviceClaim(claim=_anew(claim, spec), device_class=close[0])
+                spec = _of_class(claim.spec, finding.device_class, close)
+                yield s.RecreateDeviceClaim(claim=_anew(claim, spec), device_class=close)
             yield s.CreateDeviceClass(name=finding.device_class)
         case _:
             claim = devices.claims.get(finding.claim)

@@ -43,7 +43,8 @@ def taint_remedies(place: Place) -> Iterator[s.Step]:
         return
     if len(open_) == len(missing):
         yield s.Tolerate(taints=missing)
-    yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
+    if nobody_else or not any(taint.key in OF_CONTROL_PLANE for taint in missing):
+        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
 
 
 def _untolerated(place: Place) -> tuple[Taint, ...]:

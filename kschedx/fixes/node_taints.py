@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from kschedx.api.types import Node, Pod, Taint
 from kschedx.findings.node import CONDITION_OF_TAINT
-from kschedx.fixes.required_labels import own_terms
+from kschedx.fixes.required_labels import NEW_NAMES, own_terms
 
 LIFECYCLE = "kube-controller-manager"
 CLOUD = "cloud-controller-manager"
@@ -42,6 +42,7 @@ KEPT = (
 neither to tolerate nor to remove them is a fix."""
 
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+"""Taints, and labels, of the nodes that the cluster itself runs on."""
 
 
 def taken_away_by(taint: Taint) -> str:
@@ -63,9 +64,10 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
 
 
 def selected_keys(pod: Pod) -> frozenset[str]:
-    """Labels that the pod asks nodes for."""
+    """Labels that the pod asks nodes for, under the names that they have now."""
     terms = (one for term in own_terms(pod) if term is not None for one in term.match_expressions)
-    return frozenset({*pod.spec.node_selector, *(one.key for one in terms)})
+    keys = {*pod.spec.node_selector, *(one.key for one in terms)}
+    return frozenset({*keys, *(NEW_NAMES[key] for key in keys if key in NEW_NAMES)})
 
 
 def are_all_of_control_plane(nodes: Iterator[Node]) -> bool:

@@ -20,6 +20,16 @@ from kschedx.framework.config import Profile
 from kschedx.snapshot.snapshot import Snapshot
 
 NODE_NAME_FIELD = "metadata.name"
+NEW_NAMES = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
+}
+"""What labels are called now that manifests still ask for under the name that they had."""
+
 MOST_TERMS = 3
 MOST_COMBINATIONS = 9
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit
+from kschedx.api.spelling import meant_by
 from kschedx.api.unlikely_amounts import unlikely_quantities
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
@@ -20,8 +20,6 @@ from kschedx.fixes.victims import deletion, may_go, stay_gone
 LEAST_SHARE = 10
 """A pod that could have less than one in this many of what it asks for is not told to ask for that."""
 MOST_VICTIMS = 5
-CLOSE = 0.8
-"""difflib's ratio from which a resource's name is taken for a misspelling of another."""
 
 
 def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], place: Place) -> Iterator[s.Step]:
@@ -61,9 +59,8 @@ def _misspelled(short: Sequence[InsufficientResource], place: Place) -> Iterator
         return
     cluster, name = place.nodes.cluster, short[0].resource
     offered = [one for column, one in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
-    if name not in offered:
-        for meant in difflib.get_close_matches(name, offered, n=1, cutoff=CLOSE):
-            yield s.RequestInstead(resource=name, meant=meant)
+    if name not in offered and (meant := meant_by(name, offered)):
+        yield s.RequestInstead(resource=name, meant=meant)
 
 
 def _round_down(resource: str, amount: int) -> int:

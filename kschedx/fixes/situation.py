@@ -16,7 +16,7 @@ from kschedx.fixes.proposal import Proposal
 from kschedx.framework.config import Profile
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.framework.status import Status
+from kschedx.framework.status import Code, Status
 from kschedx.snapshot.daemon_sets import DaemonPod, overhead
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import ClusterRow, TableRow
@@ -70,7 +70,11 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _passed(self) -> tuple[str, ...]:
-        return self.nodes.names_where(self.outcome.passed)
+        names = self.nodes.names_where(self.outcome.passed)
+        if not (self.outcome.codes == Code.ERROR).any():
+            return names
+        # kube-scheduler gives up the whole attempt, but for the nominated node, which it has tried before
+        return tuple(name for name in names if name == self.pod.status.nominated_node_name)
 
     @cached_property
     def remaining(self) -> Mapping[str, int]:

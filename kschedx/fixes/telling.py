@@ -23,12 +23,11 @@ def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
     ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # its turn may not come while this is so
-    fewest = min(len(one.proposal.steps) for one in ordered)
     told: list[Cost] = []
     for one in ordered:
         cost = one.proposal.cost
-        if len(one.proposal.steps) > fewest:
-            continue  # nobody does two things where one is enough
+        if _is_needlessly_long(one, ordered):
+            continue
         if cost is Cost.OTHER_PODS and Cost.WAITING in told:
             continue  # kube-scheduler chooses better whom to evict
         if any(map(_is_of_rollout, one.proposal.steps)) and Cost.POD in told:
@@ -36,6 +35,13 @@ def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
         if len(told) < MOST_FIXES and told.count(cost) < MOST_OF_A_COST:
             told.append(cost)
             yield _fix(one, cycle)
+
+
+def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:
+    """Nobody does two things where one is enough, unless the two give up nothing and the one does."""
+    cost, steps = one.proposal.cost, len(one.proposal.steps)
+    shorter = [other.proposal.cost for other in all_of_them if len(other.proposal.steps) < steps]
+    return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
 
 
 def _awaits(situation: Situation) -> bool:

@@ -89,3 +89,15 @@ def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
     (change,) = fix.changes
     assert (change.by, change.target.name) == ("kube-scheduler", "mine")
     assert not fix.apply
+
+
+def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
+    """A device without an attribute that a selector reads without asking."""
+    nodes = [node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "hdd"})]
+    slices = [resource_slice("a", device("gpu-0", root=1)), resource_slice("b", device("gpu-0"))]
+    mine = claim("mine", request(select=[f'device.attributes["{DRIVER}"].root == 1']))
+    wanting = claiming("mine", nodeSelector={"disk": "ssd"})
+    snapshot = kschedx.Snapshot.from_objects([*nodes, device_class(), *slices, mine, wanting])
+    told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
+    assert told["label a disk=ssd"] is Certainty.VERIFIED
+    assert told.get("drop disk=ssd") is not Certainty.VERIFIED

@@ -180,3 +180,24 @@ def test_a_node_that_the_pod_names_and_that_is_not_enough() -> None:
     assert told(there, pod("me", nodeSelector=named)) == [
         "drop kubernetes.io/hostname=n, add a node with label kubernetes.io/arch=arm64"
     ]
+
+
+def test_a_label_that_is_misspelled() -> None:
+    nodes = [node("n", labels={"pool": "general"}), node("o", labels={"pool": "gpu"}), FULL]
+    assert told(*nodes, pod("me", nodeSelector={"pool": "generall"})) == [
+        "select pool=general instead of pool=generall",
+        "drop pool=generall",
+    ], "the same is told once, and nobody labels a node with a misspelling"
+    zone = "topology.kubernetes.io/zone"
+    there = node("n", labels={zone: "eu-1a"})
+    assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"drop {zone}=eu-1b"
+
+
+def test_the_control_plane_under_its_old_name() -> None:
+    label = "node-role.kubernetes.io/control-plane"
+    nodes = [node("cp", labels={label: ""}, taints=[CONTROL_PLANE]), node("n")]
+    old = "node-role.kubernetes.io/master"
+    tolerating = {"key": old, "operator": "Exists", "effect": "NoSchedule"}
+    first, *others = told(*nodes, pod("me", nodeSelector={old: ""}, tolerations=[tolerating]))
+    assert first == f"tolerate {CONTROL_PLANE}, select {label}= instead of {old}="
+    assert others == [f"drop {old}="]

@@ -61,7 +61,7 @@ def titles(*objects: Manifest) -> list[str]:
                 claim("data", storage_class="premium"),
                 storage_class("standard", provisioner=DRIVER, metadata={"annotations": IS_DEFAULT}),
             ],
-            ["create storage class premium", "make claim default/data anew with class standard"],
+            ["make claim default/data anew with class standard", "create storage class premium"],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),

@@ -1,0 +1,55 @@
+"""A misspelling is told from another name that looks alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.api.spelling import meant_by
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "meant"),
+    [
+        ("generall", ["general", "gpu"], "general"),
+        ("General", ["general"], "general"),
+        ("sds", ["ssd"], "ssd"),
+        ("standart", ["standard", "standard-rwo"], "standard"),
+        ("disk-type", ["disktype"], "disktype"),
+        ("us_east", ["us-east"], "us-east"),
+        ("on-demand", ["ondemand"], "ondemand"),
+        ("hi-mem", ["highmem", "standard"], "highmem"),
+        # prefixes
+        ("node-role.kubernetes.io/workers", ["node-role.kubernetes.io/worker"], "node-role.kubernetes.io/worker"),
+        ("zone", ["topology.kubernetes.io/zone", "x"], "topology.kubernetes.io/zone"),
+        ("topology.k8s.io/zone", ["topology.kubernetes.io/zone"], "topology.kubernetes.io/zone"),
+        ("instance_type", ["node.kubernetes.io/instance-type"], "node.kubernetes.io/instance-type"),
+        ("nvidia/gpu", ["nvidia.com/gpu"], "nvidia.com/gpu"),
+        ("nvdia.com/gpu", ["nvidia.com/gpu"], "nvidia.com/gpu"),
+    ],
+)
+def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
+    assert meant_by(written, known) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "known"),
+    [
+        ("gpu", ["cpu"]),
+        ("east", ["west"]),
+        ("ssd", ["hdd"]),
+        ("arm64", ["amd64"]),
+        ("worker-17", ["worker-1"]),
+        ("eu-1d", ["eu-1a"]),
+        ("us-central1-f", ["us-central1-a"]),
+        ("m5.large", ["m5.xlarge"]),
+        ("premium-rwx", ["premium-rwo"]),
+        ("redis", ["redis-cache"]),
+        ("standard", ["standard-rw"]),
+        ("amd.com/gpu", ["nvidia.com/gpu"]),
+        ("node-role.kubernetes.io/master", ["node-role.kubernetes.io/worker"]),
+        ("hostname", ["kubernetes.io/hostname", "example.com/hostname"]),
+        ("a" * 100_000, ["a" * 99_999]),
+    ],
+)
+def test_another_name(written: str, known: list[str]) -> None:
+    assert meant_by(written, known) == ""
