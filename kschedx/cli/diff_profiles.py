@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
 from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks, shard_of
+from kschedx.cli.two_profiles import named, profiles_and_target, setups
 
 if TYPE_CHECKING:
     from kschedx.api.types import Pod
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from kschedx.explain.two_setups import Pair
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
-    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """What a change of the scheduler's profile, or of its release, does to pods.
 
@@ -116,7 +116,7 @@ def diff_profiles(
     part = shard_of(shard, is_json=output is Format.JSON)
     if part is not None and not many:
         raise InputError("--shard is about many pods: --all, --all-pending or -l")
-    profiles, target = _profiles_and_target(
+    profiles, target = profiles_and_target(
         arguments or [],
         is_range=".." in (kube_version or ""),
         names_cluster=question.names_cluster,
@@ -126,10 +126,10 @@ def diff_profiles(
         if many:
             raise InputError("--pod is about one pod, and --all, --all-pending and -l about many", hint="leave one out")
         target = pod
-    named = _named(profiles, kube_version)
+    both = named(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
-    before, after = _setups(named, question, reached.snapshot if reached else None)
+    before, after = setups(both, question, reached.snapshot if reached else None)
     found = changes(before, after)
     if question.what_if and reached is None:
         hint = "--all, --all-pending, -l or TARGET say which"
@@ -164,77 +164,6 @@ def diff_profiles(
     if summary.differences:
         return ExitCode.UNSCHEDULABLE
     return ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE
-
-
-def _profiles_and_target(
-    arguments: Sequence[str], *, is_range: bool, names_cluster: bool, may_have_target: bool
-) -> tuple[list[str], str]:
-    """A range of releases needs no second profile. A target comes last.
-
-    Beside a range, a single argument is the profile, unless it reads as a target, or a cluster is named for it.
-    """
-    from kschedx.cli.target import referred_kind
-    from kschedx.errors import InputError
-
-    names = list(arguments)
-    most = 1 if is_range else 2
-    is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
-    target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
-    allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
-    if len(names) > most or (not is_range and len(names) < most):
-        hint = "--all, --all-pending, -l or TARGET say which pods; one profile goes with --kube-version OLD..NEW"
-        raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
-    return names, target
-
-
-class _Named(NamedTuple):
-    """One of the two profiles, before it is known for which release."""
-
-    name: str
-    config: Mapping[str, object] | None
-    version: str | None
-    """The release that is asked for, else the one that the profile is made for."""
-
-
-def _named(profiles: Sequence[str], kube_version: str | None) -> tuple[_Named, _Named]:
-    from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
-    from kschedx.errors import ConfigError
-
-    old, dots, new = (kube_version or "").partition("..")
-    if dots and not (old and new):
-        raise ConfigError(f'--kube-version: found "{kube_version}", allowed is VERSION or OLD..NEW')
-    names = [*profiles, DEFAULT] if not profiles else list(profiles)
-    if dots:
-        names = [names[0], names[0]]
-    versions = (old or None, new or None) if dots else (kube_version, kube_version)
-    first, second = (
-        _Named(name, configuration(name), version or version_of(name))
-        for name, version in zip(names, versions, strict=True)
-    )
-    return first, second
-
-
-def _setups(named: Iterable[_Named], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
-    """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
-    from kschedx.cli.named_profiles import placed
-    from kschedx.explain.setup import Setup
-    from kschedx.explain.which_release import release_to_emulate
-    from kschedx.releases import resolve
-
-    own = None if cluster is None else release_to_emulate(cluster, None)
-
-    def setup(one: _Named) -> Setup:
-        with placed(one.name):
-            return Setup.of(
-                one.name,
-                one.config,
-                resolve(one.version or own, question.gates),
-                question.ask,
-                without_unknown_plugins=question.without_unknown_plugins,
-            )
-
-    first, second = map(setup, named)
-    return first, second
 
 
 def _one(
@@ -341,9 +270,9 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
         return summary
     if wanted is None and len(running) > MOST_PLACED_ANEW:
         return replace(summary, not_placed_anew=len(running))
-    setups = (pair.before, pair.after)
+    sides = (pair.before, pair.after)
     before, after = results(
-        lambda side: placed_anew(pair.snapshot, setups[side], running), range(2), jobs, weights=[len(running)] * 2
+        lambda side: placed_anew(pair.snapshot, sides[side], running), range(2), jobs, weights=[len(running)] * 2
     )
     now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
     return replace(summary, placed_anew=PlacedAnew(pods=len(running), now=now, before=before, after=after))
