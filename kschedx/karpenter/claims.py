@@ -110,6 +110,12 @@ class NewNode:
         for pod in template.daemon_pods:
             self._ports.add(pod)
 
+    @property
+    def cheapest_first(self) -> tuple[InstanceType, ...]:
+        """The types that it can be of; where prices are not known, the smaller one comes first (OrderByPrice)."""
+        allowed = self.template.allowed
+        return tuple(sorted(self.types, key=lambda one: (one.price(self.requirements, allowed), *one.size, one.name)))
+
     def accept(
         self, data: PodData, topologies: Topologies, *, relaxes_min_values: bool = False
     ) -> Accepted | Rejection:

@@ -101,7 +101,7 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
     pool: str = ""
     """Of the node that is added for it."""
     types: tuple[InstanceType, ...] = ()
-    """That the node can be of."""
+    """That the node can be of, the cheapest or smallest first."""
     types_are_known: bool = False
     """Of the pool all, not only those that were seen."""
     companions: int = 0
@@ -239,7 +239,7 @@ class Karpenter:
             return PodProvisioning(
                 looked=looked,
                 pool=node.template.name,
-                types=node.types,
+                types=node.cheapest_first,
                 types_are_known=self.known[node.template.name].types.are_all,
                 companions=len(node.pods) - 1,
                 pools=self._unsure(pod, node.template.name),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kschedx.api.karpenter import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
 from kschedx.api.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta, Pod
 from kschedx.autoscaler.growth import with_new_nodes
-from kschedx.karpenter.amounts import ZERO, Amounts
+from kschedx.karpenter.amounts import Amounts
 from kschedx.karpenter.claims import NewNode
 from kschedx.karpenter.cluster import Karpenter
 from kschedx.karpenter.instance_types import InstanceType
@@ -74,20 +74,8 @@ def grow(karpenter: Karpenter) -> Growth:
 
 def _nodes(result: Result) -> Iterator[tuple[NewNode, InstanceType, Node]]:
     for number, new in enumerate(result.new, start=1):
-        one = min(new.types, key=lambda kind: _worth(kind, new))
+        one = new.cheapest_first[0]
         yield new, one, _node(f"{new.template.name}-new-{number}", new, one)
-
-
-def _worth(one: InstanceType, new: NewNode) -> tuple[float, int, int, str]:
-    prices = [
-        offering.price
-        for offering in one.offerings
-        if offering.is_available
-        and offering.price is not None
-        and new.requirements.is_compatible(offering.requirements, new.template.allowed)
-    ]
-    cpu, memory = one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
-    return min(prices, default=0.0), cpu, memory, one.name
 
 
 def _node(name: str, new: NewNode, one: InstanceType) -> Node:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import inf
 
 from msgspec import Struct
 
 from kschedx.api.karpenter import CAPACITY_TYPE
 from kschedx.api.types import Labels
-from kschedx.karpenter.amounts import Amounts, allocatable, fits, merged, written
+from kschedx.karpenter.amounts import ZERO, Amounts, allocatable, fits, merged, written
 from kschedx.karpenter.labels import RESERVATION_ID, RESERVED, ZONE
 from kschedx.karpenter.requirements import Requirement, Requirements
 
@@ -73,6 +74,17 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_offered(self, requirements: Requirements, allowed: frozenset[str]) -> bool:
         return any(requirements.is_compatible(one, allowed) for one in self.available)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """cpu and memory, to be compared with another type's."""
+        return self.capacity.get("cpu", ZERO).nano, self.capacity.get("memory", ZERO).nano
+
+    def price(self, requirements: Requirements, allowed: frozenset[str]) -> float:
+        """The lowest at which it can be had where the requirements hold; infinite where none is known."""
+        offered = (one for one in self.offerings if one.is_available and one.price is not None)
+        found = (one.price for one in offered if requirements.is_compatible(one.requirements, allowed))
+        return min((price for price in found if price is not None), default=inf)
 
 
 class NoInstanceType(Struct, frozen=True, kw_only=True):

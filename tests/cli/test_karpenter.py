@@ -68,6 +68,36 @@ def test_a_catalogue_has_all_types(tmp_path: Path) -> None:
     assert found["typesAreKnown"] is True
 
 
+def test_the_cheapest_type_comes_first_where_the_pod_can_be(tmp_path: Path) -> None:
+    prices = {"a.large": (0.4, 0.1), "b.large": (0.3, 0.3), "c.large": (None, None)}
+    types = [
+        {
+            "name": name,
+            "labels": {"karpenter.k8s.aws/instance-family": "m7i"},
+            "capacity": {"cpu": "8", "memory": "32Gi", "pods": "58"},
+            "offerings": [
+                {"zone": zone, "capacityType": "on-demand"} | ({} if price is None else {"price": price})
+                for zone, price in zip(("eu-west-1a", "eu-west-1b"), of_zones, strict=True)
+            ],
+        }
+        for name, of_zones in prices.items()
+    ]
+    file = tmp_path / "types.json"
+    file.write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}))
+    objects = list(yaml.safe_load_all(Path(GROWS).read_text(encoding="utf-8")))
+    (pod,) = (one for one in objects if one["kind"] == "Pod" and one["metadata"]["name"] == "search-0")
+
+    def added() -> list[str]:
+        cluster = tmp_path / "cluster.yaml"
+        cluster.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+        adds: Any = provisioning("--instance-types", str(file), cluster=str(cluster), pod="search-0")["adds"]
+        return list(adds["instanceTypes"])
+
+    assert added() == ["a.large", "b.large", "c.large"]
+    pod["spec"]["nodeSelector"] = {"topology.kubernetes.io/zone": "eu-west-1a"}
+    assert added() == ["b.large", "a.large", "c.large"]
+
+
 def test_a_wrong_field_is_told_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE.replace("labels:", "label:"), encoding="utf-8")

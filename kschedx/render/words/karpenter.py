@@ -55,7 +55,7 @@ def sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
 
 
 def _adds(found: PodProvisioning) -> str:
-    names = [one.name for one in sorted(found.types, key=_cheapest_first)]
+    names = [one.name for one in found.types]
     which = "such as" if not found.types_are_known else "one of" if len(names) > 1 else "of type"
     types = listed(names, MOST_NAMES, conjunction="or")
     told = f"would add a node to NodePool {found.pool}, {which} {types}, as far as can be known"
@@ -67,13 +67,6 @@ def _adds(found: PodProvisioning) -> str:
     if found.by_chance:
         told += "; its zone is chance"
     return f"{told}; a preference had to go" if found.has_relaxed else told
-
-
-def _cheapest_first(one: InstanceType) -> tuple[float, int, int, str]:
-    """By price where it is known, else by size."""
-    prices = [offering.price for offering in one.offerings if offering.is_available and offering.price is not None]
-    cpu, memory = one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
-    return min(prices, default=0.0), cpu, memory, one.name
 
 
 def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
@@ -178,7 +171,7 @@ def _counts(rejection: Unsatisfiable) -> str:
 
 def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     """`64 of at most 64 cpu in use`, of what leaves no room for the smallest type."""
-    smallest = min(verdict.known, key=_size, default=None)
+    smallest = min(verdict.known, key=lambda one: one.size, default=None)
     needed = smallest.capacity if smallest is not None else {}
     full = [name for name in sorted(rejection.limits) if rejection.remaining[name].nano < needed.get(name, ZERO).nano]
     for name in full or sorted(rejection.limits):
@@ -245,11 +238,7 @@ def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceTyp
         if one.requirements.overlaps(rejection.requirements) and one.is_offered(rejection.requirements, allowed)
     ]
     short = [one for one in fitting if any(True for _ in _short(one, rejection.requests))]
-    return max(short, key=lambda one: (-len(list(_short(one, rejection.requests))), *_size(one)), default=None)
-
-
-def _size(one: InstanceType) -> tuple[int, int]:
-    return one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
+    return max(short, key=lambda one: (-len(list(_short(one, rejection.requests))), *one.size), default=None)
 
 
 def _short(one: InstanceType, requests: Amounts) -> Iterator[str]:
@@ -273,7 +262,7 @@ def facts(verdict: PoolVerdict) -> Iterator[Fact]:
                 told = ", ".join(_listed_amounts(template.daemon_requests))
                 yield Fact(label="DaemonSets", items=(f"{told} of every new node: {names}",))
     elif isinstance(rejection, LimitReached) and verdict.known:
-        smallest = min(verdict.known, key=_size)
+        smallest = min(verdict.known, key=lambda one: one.size)
         yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
 
 
