@@ -1,0 +1,42 @@
+"""What the tests of holding build their clusters of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kschedx
+
+Json = dict[str, Any]
+
+
+KUEUE = "kueue.x-k8s.io"
+
+
+def node(name: str, cpu: str = "8", **labels: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
+    }
+
+
+def pod(name: str = "p", *, cpu: str = "4", gates: tuple[str, ...] = (f"{KUEUE}/admission",), **fields: Any) -> Json:
+    labels = fields.pop("labels", {f"{KUEUE}/queue-name": "lq"})
+    spec = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+        "schedulingGates": [{"name": gate} for gate in gates],
+        **fields,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ml", "labels": labels},
+        "spec": spec,
+    }
+
+
+def told(*objects: Json, about: Json | None = None, **options: Any) -> Json:
+    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), about or pod(), **options).to_dict()
+    holding: Any = found.get("holding", {})
+    return {"outcome": found["outcome"], "fixes": found["fixes"], **holding}

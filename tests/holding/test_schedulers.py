@@ -1,0 +1,201 @@
+"""Whose gates a pod has, and what other schedulers say of theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.errors import ConfigError
+from tests.holding.objects import Json, node, pod, told
+
+
+def test_whose_a_gate_is() -> None:
+    found = told(node("n"), about=pod(gates=("scheduling.volcano.sh/queue", "acme.io/license"), labels={}))
+    assert [(gate["name"], gate.get("owner")) for gate in found["gates"]] == [
+        ("scheduling.volcano.sh/queue", "Volcano"),
+        ("acme.io/license", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "queue", "application"),
+    [
+        ("yunikorn", {"applicationId": "spark-1", "queue": "root.ml"}, "root.ml", "spark-1"),
+        ("yunikorn", {"yunikorn.apache.org/app-id": "spark-2", "applicationId": "old"}, "", "spark-2"),
+        ("koord-scheduler", {"quota.scheduling.koordinator.sh/name": "team"}, "team", ""),
+        ("kai-scheduler", {"kai.scheduler/queue": "research"}, "research", ""),
+        ("volcano", {"queue": "mine"}, "", ""),
+    ],
+)
+def test_what_a_pods_labels_say_to_its_scheduler(name: str, labels: Json, queue: str, application: str) -> None:
+    found = told(node("n"), about=pod(gates=(), labels=labels, schedulerName=name))["scheduler"]
+    assert (found.get("queue", ""), found.get("application", "")) == (queue, application)
+
+
+def volcano_group(**status: Any) -> Json:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "ml"},
+        "spec": {"minMember": 3, "queue": "q"},
+        "status": status,
+    }
+
+
+def test_a_pod_of_volcano() -> None:
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    found = told(node("n"), volcano_group(phase="Inqueue"), about=about)
+    assert found["outcome"] == "Undecided"
+    assert found["scheduler"]["group"] == "ml/g"
+    assert (found["scheduler"]["phase"], found["scheduler"]["minMember"]) == ("Inqueue", 3)
+
+
+KAI = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
+
+
+def kai_queue(name: str, parent: str = "", **resources: Json) -> Json:
+    status = {"allocated": {"cpu": "3500m", "memory": "1Gi", "nvidia.com/gpu": "1500m"}, "requested": {"cpu": "4"}}
+    spec = {"parentQueue": parent, "resources": resources}
+    return {**KAI, "metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def test_kais_queues_up_to_the_root() -> None:
+    child = kai_queue("q", "top", cpu={"quota": 2500, "limit": -1}, gpu={"quota": 0.5, "limit": 2})
+    about = pod(gates=(), labels={"kai.scheduler/queue": "q"}, schedulerName="kai-scheduler")
+    found = told(node("n"), child, kai_queue("top", "q", memory={"quota": 1, "limit": 2}), about=about)["scheduler"]
+    assert found["queueShares"] == [
+        {"resource": "cpu", "allocated": 3500, "requested": 4000, "deserved": 2500, "isInThousandths": False},
+        {
+            "resource": "nvidia.com/gpu", "allocated": 1500, "requested": 0, "capability": 2000, "deserved": 500,
+            "isInThousandths": True,
+        },
+    ]  # fmt: skip
+    above = found["queuesAbove"]
+    assert [queue["name"] for queue in above[:2]] == ["top", "q"], "a circle ends"
+    assert above[0]["shares"][0]["capability"] == 2_000_000
+    assert len(above) < 20
+
+
+def test_why_kai_finds_no_place() -> None:
+    group = volcano_group(
+        phase="Pending",
+        schedulingConditions=[
+            {
+                "type": "UnschedulableOnNodePool",
+                "nodePool": "a",
+                "status": "True",
+                "reasons": [{"reason": "OverLimit"}],
+            },
+            {"type": "UnschedulableOnNodePool", "status": "True", "message": "no room"},
+        ],
+    )
+    about = pod(gates=(), labels={}, schedulerName="kai-scheduler")
+    about["metadata"]["annotations"] = {"pod-group-name": "g"}
+    found = told(node("n"), {**group, "apiVersion": "scheduling.run.ai/v2alpha2"}, about=about)["scheduler"]
+    assert [(said["type"], said.get("reason"), said.get("message")) for said in found["said"]] == [
+        ("UnschedulableOnNodePool a", "OverLimit", None),
+        ("UnschedulableOnNodePool", None, "no room"),
+    ]
+
+
+QUOTA = "quota.scheduling.koordinator.sh"
+
+
+def quota(name: str, *, namespace: str = "kube-system", parent: str = "", **annotations: str) -> Json:
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "labels": {f"{QUOTA}/parent": parent},
+        "annotations": {f"{QUOTA}/{key}": value for key, value in annotations.items()},
+    }
+    spec, status = {"max": {"cpu": "8"}}, {"used": {"cpu": "3"}}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+        "metadata": metadata, "spec": spec, "status": status,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("labels", "quotas", "chain"),
+    [
+        ({f"{QUOTA}/name": "a"}, [quota("a", parent="b"), quota("b")], ["a", "b"]),
+        ({}, [quota("a", namespace="ml"), quota("b")], ["a"]),
+        ({}, [quota("a"), quota("b", namespaces='["x", "ml"]')], ["b"]),
+        ({}, [quota("a", namespaces="no json"), quota("koordinator-default-quota")], ["koordinator-default-quota"]),
+        ({f"{QUOTA}/name": "gone"}, [quota("a")], []),
+    ],
+)
+def test_whose_quota_of_koordinator_a_pod_is(labels: Json, quotas: list[Json], chain: list[str]) -> None:
+    about = pod(gates=(), labels=labels, schedulerName="koord-scheduler")
+    found = told(node("n"), *quotas, about=about)["scheduler"]
+    above = [queue["name"] for queue in found.get("queuesAbove", [])]
+    assert [name for name in (found.get("queue") if found.get("queueShares") else None, *above) if name] == chain
+
+
+def test_what_a_quota_of_koordinator_has_for_now() -> None:
+    about = pod(gates=(), labels={f"{QUOTA}/name": "a"}, schedulerName="koord-scheduler")
+    (share,) = told(node("n"), quota("a", runtime='{"cpu": "5"}'), about=about)["scheduler"]["queueShares"]
+    assert share == {
+        "resource": "cpu", "allocated": 3000, "capability": 8000, "deserved": 5000, "isInThousandths": False
+    }  # fmt: skip
+
+
+def test_rooms_and_moves_of_koordinator() -> None:
+    base = {"apiVersion": "scheduling.koordinator.sh/v1alpha1"}
+
+    def reservation(name: str, *owners: Json) -> Json:
+        status = {"phase": "Available", "nodeName": "n"}
+        return {**base, "kind": "Reservation", "metadata": {"name": name}, "spec": {"owners": owners}, "status": status}
+
+    about = pod("w", gates=(), labels={"app": "w"}, schedulerName="koord-scheduler")
+    about["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "7", "controller": True}]
+    move = {
+        **base, "kind": "PodMigrationJob", "metadata": {"name": "m"},
+        "spec": {"podRef": {"namespace": "ml", "name": "w"}},
+        "status": {"phase": "Running", "reason": "Evicting", "message": "soon"},
+    }  # fmt: skip
+    found = told(
+        node("n"),
+        reservation("by-label", {"labelSelector": {"matchLabels": {"app": "w"}}}),
+        reservation("by-name", {"object": {"namespace": "ml", "name": "w"}}),
+        reservation("by-controller", {"controller": {"kind": "Job", "name": "j"}}),
+        reservation("of-another", {"object": {"name": "v"}}, {"labelSelector": {"matchLabels": {"app": "v"}}}, {}),
+        reservation("not-all", {"object": {"name": "w"}, "controller": {"name": "k"}}),
+        move,
+        about=about,
+    )["scheduler"]
+    assert [room["name"] for room in found["rooms"]] == ["by-controller", "by-label", "by-name"]
+    assert found["said"] == [
+        {"type": "PodMigrationJob m", "status": "Running", "reason": "Evicting", "message": "soon"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "written", ["- 1", "a: [", "partitions: 7", "partitions: [{queues: [{name: root, queues: 1}]}]"]
+)
+def test_queues_of_yunikorn_that_cannot_be_read(written: str) -> None:
+    config = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "yunikorn-configs", "namespace": "y"},
+        "data": {"queues.yaml": written},
+    }  # fmt: skip
+    about = pod(gates=(), labels={"queue": "root.a"}, schedulerName="yunikorn")
+    found = told(node("n"), config, about=about)["scheduler"]
+    assert "queueShares" not in found
+
+
+def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("n")])
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    from kschedx.answer.run import explain_pod
+
+    found = explain_pod(snapshot, about, profile="default-scheduler")
+    assert found.outcome == "Scheduled"
+    assert found.holding.scheduler is not None
+
+
+def test_a_scheduler_that_nobody_knows() -> None:
+    with pytest.raises(ConfigError, match="profile not found"):
+        told(node("n"), about=pod(gates=(), labels={}, schedulerName="defualt-scheduler"))
