@@ -139,15 +139,15 @@ class _Sorting(Generic[T]):
             return
         number = length
         modulus = 1 << length.bit_length()
-        middle = low + (length // 4) * 2 - 1
-        for i in range(3):
+        middle = low + (length // 4) * 2
+        for moved in (middle - 1, middle, middle + 1):
             number ^= (number << 13) & (2**64 - 1)
             number ^= number >> 7
             number ^= (number << 17) & (2**64 - 1)
             other = number & (modulus - 1)
             if other >= length:
                 other -= length
-            self.swap(middle - 1 + i, low + other)
+            self.swap(moved, low + other)
 
     def choose_pivot(self, low: int, high: int) -> tuple[int, int]:
         """The pivot, and how many of the comparisons found the wrong order."""

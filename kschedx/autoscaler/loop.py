@@ -124,6 +124,10 @@ class Loop:
             self._answers[row] = PodAnswer(row=row, outcome=outcome)
         for row in self.state.arranged.nominated:
             self._answers[row] = PodAnswer(row=row, outcome=Outcome.NOMINATED)
+        if not self.state.behaviour.nominated_pods_are_placed and self._is_nominated_to_no_node():
+            for row in self.state.arranged.unschedulable:
+                self._answers[row] = PodAnswer(row=row, outcome=Outcome.NOT_LOOKED_AT)
+            return ()
         left, placed = without_place(world, self.state.pods, self.state.arranged.unschedulable, self.state.kinds)
         for row, node in placed.items():
             self._answers[row] = PodAnswer(
@@ -141,6 +145,13 @@ class Loop:
             else:
                 waiting.append(row)
         return tuple(waiting)
+
+    def _is_nominated_to_no_node(self) -> bool:
+        """A pod is nominated to a node that has not started, in whose place an upcoming one is counted.
+
+        The autoscaler fails to put it there, and then helps nobody.
+        """
+        return any(node not in self._rows_of for node in self.state.nominations.values())
 
     def _asks_for_gpu(self, row: int) -> bool:
         amounts = self.state.pods.requests(self.state.options)[row].amounts
@@ -317,14 +328,24 @@ class Loop:
         resizes = resized(
             self.state.by_name[option.group], groups, count, self.state.templates, limits, self.state.behaviour
         )
-        helped = {i for some in fitting.values() for i in some}
+        taken = set(fitting[option.group])
+        later = [i for i, kind in enumerate(kinds) if i not in taken and self._fits_another(kind[0])]
         return Choice(
             option=option,
             result=Result.SUCCESSFUL,
             resizes=tuple(resizes),
             triggered=option.pods,
-            awaiting=tuple(row for i in sorted(helped - set(fitting[option.group])) for row in kinds[i]),
+            awaiting=tuple(row for i in later for row in kinds[i]),
             event=events.triggered(resizes) if resizes else "",
+        )
+
+    def _fits_another(self, row: int) -> bool:
+        """Whether the autoscaler will look at a pod again that the chosen group does not take: skipped groups count as
+        far as they are looked at, although the pod is also among those that cannot be helped."""
+        return any(
+            verdict.fits
+            for group, verdict in self._answers[row].verdicts.items()
+            if group not in self._skipped or self.state.flags.check_skipped_groups
         )
 
     def _ended(

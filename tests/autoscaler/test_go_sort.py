@@ -27,3 +27,11 @@ def test_equal_ones_stay_where_they_are() -> None:
     items = list(range(100))
     sort_slice(items, lambda a, b: False)
     assert items == list(range(100))
+
+
+def test_equal_ones_among_many_come_in_gos_order() -> None:
+    """What Go 1.26 makes of them: where the parts are of too different a size it moves some."""
+    items = list(range(43))
+    sort_slice(items, lambda a, b: (a == 40) < (b == 40))
+    moved = {place: item for place, item in enumerate(items) if place != item}
+    assert moved == {0: 20, 1: 22, 17: 21, 20: 1, 21: 0, 22: 17, 40: 42, 42: 40}

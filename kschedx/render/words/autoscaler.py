@@ -56,11 +56,13 @@ def sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
             return "does nothing: the pod is nominated for a node, where others are about to go"
         case Outcome.DELETING:
             return "does nothing: the pod is being deleted"
-        case Outcome.NOT_LOOKED_AT if scaling.result is not Result.NOT_TRIED:
+        case Outcome.NOT_LOOKED_AT if scaling.result is Result.NOT_TRIED:
+            return "looks at no pod: too many nodes are not ready"
+        case Outcome.NOT_LOOKED_AT if flags.allowed_schedulers:
             allowed = listed(flags.allowed_schedulers, MOST_NAMES)
             return f"does not look at it: --allowed-scheduler-names={allowed} leaves its scheduler out"
         case Outcome.NOT_LOOKED_AT:
-            return "looks at no pod: too many nodes are not ready"
+            return "looks at no pod: one is nominated for a node that has not started, which ends its loop"
         case _:
             assert_never(pod.outcome)
 
