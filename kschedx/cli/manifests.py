@@ -111,8 +111,9 @@ class Manifests:
             raise found._nothing()
         return found
 
-    def placed(self, namespace: str | None, default_namespace: str) -> None:
-        """Give every object its namespace. Raises `InputError` for one of another than -n names."""
+    def placed(self, namespace: str | None, default_namespace: str, *, is_only: bool = True) -> None:
+        """Give every object its namespace. Raises `InputError` for one of another than -n names, if that `is_only` one
+        of all of them, and not the one of what is asked about by name."""
         for document in self._documents:
             kind = kind_of(*read_as(document.value))
             if kind is not None and not kind.is_namespaced:
@@ -121,7 +122,7 @@ class Manifests:
             if not isinstance(metadata, dict):
                 raise InputError("expected an object", place=document.place).at(Place(field="metadata"))
             own = metadata.get("namespace")
-            if namespace and own and own != namespace:
+            if is_only and namespace and own and own != namespace:
                 text = f'the namespace "{own}" does not match the namespace of the request: "{namespace}"'
                 raise document.fault(InputError(text, place=Place(object=title(document.value))))
             if not own:
@@ -169,20 +170,6 @@ class Manifests:
             for one in _written(document, cluster, applied)
         ]
 
-    def named(self, target: str, cluster: Snapshot, applied: Snapshot) -> list[Written]:
-        """The pods of what `KIND/NAME` names, as its own manifest or its pod is called; none where that is not in the
-        files."""
-        kind, _, name = target.partition("/")
-        if kind in ("pod", "pods", "po"):
-            return [one for one in self.pods(cluster, applied) if title(one.manifest) == f"Pod {name}"]
-        kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
-        return [
-            one
-            for one in self.pods(cluster, applied)
-            if str((one.workload or one.manifest).get("kind")).lower() in kinds
-            and title(one.workload or one.manifest).partition(" ")[2] == name
-        ]
-
     def _refusal(self, one: Written) -> InputError | None:
         """Of what makes the pod, or of a claim that it names."""
         if one.workload is not None and (refused := self._refused.get(key_of(one.workload))) is not None:
@@ -224,6 +211,20 @@ class Manifests:
         if not counts:
             return InputError("holds no objects", place=place)
         return InputError(f"no pod is in it, and nothing that makes one: {listed}", place=place, hint=hint)
+
+
+def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:
+    """The pods of what `KIND/NAME` names, as its own manifest or its pod is called, in one namespace where that is
+    said; none where that is not there."""
+    kind, _, name = target.partition("/")
+    kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
+
+    def is_meant(one: Written) -> bool:
+        meant = one.manifest if kinds & {"pod"} else one.workload or one.manifest
+        its_kind, space, its_name = key_of(meant)
+        return its_kind.lower() in kinds and its_name == name and namespace in (None, space)
+
+    return [one for one in written if is_meant(one)]
 
 
 def _claim_names(pod: Manifest) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +15,7 @@ from kschedx.cli.question import Question, asks
 if TYPE_CHECKING:
     from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
-    from kschedx.cli.manifests import Manifests, Written
+    from kschedx.cli.manifests import Written
     from kschedx.cli.wanted import Wanted
     from kschedx.cli.why_one import Clusters
     from kschedx.explain.setup import Setup
@@ -160,7 +160,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     reached = _after_changes(question, wanted, read)
     snapshot = reached.snapshot
     if manifests is not None:
-        manifests.placed(question.namespace, reached.namespace)
+        manifests.placed(question.namespace, reached.namespace, is_only=not wanted.names)
         snapshot = manifests.applied(snapshot)
     setup = _setup(question, snapshot)
     if manifests is not None:
@@ -173,10 +173,13 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
             raise InputError(f"{names[0]} is no pod", hint="a node is shown as text, wide, json, yaml or name")
         return why_node(snapshot, setup, node_name, wanted.output)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
-    found = _found(question, wanted, manifests, clusters, reached.namespace)
+    written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
+    found = _found(question, wanted, written, clusters, reached.namespace)
+    of_cluster = [one for one in found if all(one is not other for other in written)]
+    queue = [*of_cluster, *written]
     if len(found) > 1:
-        return why_several(question, wanted, clusters, setup, found)
-    return why_one(question, wanted, clusters, setup, found[0], interval)
+        return why_several(question, wanted, clusters, setup, found, queue)
+    return why_one(question, wanted, clusters, setup, found[0], interval, queue)
 
 
 def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> Reached:
@@ -209,15 +212,16 @@ def _setup(question: Question, snapshot: Snapshot) -> Setup:
 
 
 def _found(
-    question: Question, wanted: Wanted, manifests: Manifests | None, clusters: Clusters, namespace: str
+    question: Question, wanted: Wanted, written: Sequence[Written], clusters: Clusters, namespace: str
 ) -> list[Pod | Written]:
-    """The pods that are asked about: of the files where they have them, else of the cluster. Raises `InputError`."""
+    """The pods that are asked about: those written where they have them, else of the cluster. Raises `InputError`."""
+    from kschedx.cli.manifests import named
     from kschedx.cli.target import find_target
 
-    if manifests is not None and not wanted.names:
-        return [*manifests.pods(clusters.before, clusters.applied)]
+    if not wanted.names:
+        return [*written]
     found: list[Pod | Written] = []
     for name in wanted.names:
-        of_files = manifests.named(name, clusters.before, clusters.applied) if manifests is not None else []
+        of_files = named(name, written, question.namespace)
         found += of_files or [find_target(clusters.applied, name, question.namespace, default_namespace=namespace)]
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from kschedx.cli.exit_codes import exit_code_of
 from kschedx.cli.output import Format, Report, write
 from kschedx.cli.question import Question
 from kschedx.cli.wanted import Wanted
+from kschedx.cli.why_queue import gather_queue
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -37,9 +38,16 @@ class Clusters(Struct, frozen=True, kw_only=True):
 
 
 def why_one(
-    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Pod | Written, interval: int
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Pod | Written,
+    interval: int,
+    queue: Sequence[Pod | Written],
 ) -> int:
-    """One pod's story, and what becomes of it where it is watched."""
+    """One pod's story, and what becomes of it where it is watched; `queue` are it and what is beside it in the files,
+    in their order."""
     from kschedx.api.types import Pod
     from kschedx.cli.extras import needs
     from kschedx.cli.manifests import Written
@@ -53,11 +61,23 @@ def why_one(
     try:
         subject = subject_of(question, clusters.applied, setup, found, wanted)
         if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
-            return _daemon_set(subject, setup, found, wanted.output)
+            return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
+
+        def admit(snapshot: Snapshot) -> Subject:
+            return subject if len(queue) == 1 else subject_of(question, snapshot, setup, found, wanted)
+
+        explanation = explained(question, wanted, clusters, setup, found, admit, queue)
         if wanted.tries:
-            before = explained(question, wanted, clusters, setup, found, subject)
-            subject = _tried(wanted.tries, clusters.applied, setup, found, before)
-        explanation = explained(question, wanted, clusters, setup, found, subject)
+            before = explanation
+            explanation = explained(
+                question,
+                wanted,
+                clusters,
+                setup,
+                found,
+                lambda snapshot: _tried(wanted.tries, snapshot, setup, found, before),
+                queue,
+            )
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
@@ -77,42 +97,64 @@ def why_one(
 
 
 def explained(
-    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Pod | Written, subject: Subject
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Pod | Written,
+    admit: Callable[[Snapshot], Subject],
+    queue: Sequence[Pod | Written],
 ) -> Explanation:
-    """The story of a pod, or of the replicas that a workload lacks."""
+    """The story of a pod, or of the replicas that a workload lacks, which are placed with the others of `queue`."""
     from kschedx.answer.run import explain
     from kschedx.answer.subject import stored
     from kschedx.api.types import Pod
 
-    if wanted.alone or isinstance(found, Pod) or found.workload is None:
-        return explain(subject, setup, question.autoscaling, question.provisioning)
-    from kschedx.simulate.lacking import Gathering  # a pod by itself needs no queue
+    workload = None if isinstance(found, Pod) else found.workload
+    is_alone = wanted.alone or len(queue) == 1
+    if wanted.alone or (is_alone and workload is None):
+        return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
+    from kschedx.simulate.lacking import Bound, Gathering  # a pod by itself needs no queue
     from kschedx.simulate.workloads import has_new_template, has_replicas
 
-    if not has_replicas(found.workload):
-        return explain(subject, setup, question.autoscaling, question.provisioning)
-    if subject.pod.spec.node_name:  # whom no queue has, nobody places
-        from kschedx.simulate.by_kubelet import taken_by_kubelet
-
-        return taken_by_kubelet(subject, found.workload, lambda one: explain(one, setup)).explanation
-    is_changed = found.document is None and has_new_template(clusters.read, found.workload)
+    if is_alone and workload is not None and not has_replicas(workload):
+        return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
+    is_changed = False
+    if not isinstance(found, Pod) and found.document is None and workload is not None:
+        is_changed = has_new_template(clusters.read, workload)
     gathering = Gathering(clusters.read if is_changed else clusters.before, clusters.applied, setup)
-    is_written = found.document is not None or bool(wanted.tries or wanted.dry_run) or is_changed
-    group = gathering.add(subject, found.workload, is_written=is_written)
-    if len(group.pods) > 1 or group.old or group.refused:
-        return gathering.place().explain(group, question.autoscaling, question.provisioning)
-    if group.pods[0] in clusters.applied.pods.rows:
-        return explain(stored(clusters.applied, group.pods[0]), setup, question.autoscaling, question.provisioning)
-    return explain(subject, setup, question.autoscaling, question.provisioning)
+    is_written = bool(wanted.tries or wanted.dry_run) or is_changed
+    own = gather_queue(gathering, setup, queue, found, admit, is_written=is_written)
+    if isinstance(own, Bound):
+        return own.explanation
+    if not is_alone or len(own.pods) > 1 or own.old or own.refused:
+        return gathering.place().explain(own, question.autoscaling, question.provisioning)
+    if own.pods[0] in clusters.applied.pods.rows:
+        return explain(stored(clusters.applied, own.pods[0]), setup, question.autoscaling, question.provisioning)
+    return explain(own.subject, setup, question.autoscaling, question.provisioning)
 
 
-def _daemon_set(subject: Subject, setup: Setup, found: Written, output: Format | None) -> int:
-    """The nodes of a DaemonSet."""
+def _daemon_set(
+    clusters: Clusters,
+    subject: Subject,
+    setup: Setup,
+    found: Written,
+    output: Format | None,
+    queue: Sequence[Pod | Written],
+) -> int:
+    """The nodes of a DaemonSet, after the others of `queue` have theirs."""
     from kschedx.answer.daemon_set import explain_daemon_set
     from kschedx.answer.made import title
 
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
+    if len(queue) > 1:
+        from kschedx.simulate.lacking import Gathering, Group
+
+        gathering = Gathering(clusters.before, clusters.applied, setup)
+        own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
+        if isinstance(own, Group):
+            answer = gathering.place().daemon_set(own)
 
     def screen(wide: bool) -> None:
         from kschedx.render.daemon_set import print_daemon_set

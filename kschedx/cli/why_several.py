@@ -12,6 +12,7 @@ from kschedx.cli.output import Format, write
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.wanted import Wanted
 from kschedx.cli.why_one import Clusters, place_of, subject_of
+from kschedx.cli.why_queue import gather, gather_beside
 from kschedx.errors import NotAdmittedError
 
 if TYPE_CHECKING:
@@ -24,13 +25,20 @@ if TYPE_CHECKING:
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.setup import Setup
     from kschedx.karpenter.cluster import Karpenter
+    from kschedx.simulate.lacking import Group, Together
     from kschedx.snapshot.snapshot import Snapshot
 
 
 def why_several(
-    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Sequence[Pod | Written]
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Sequence[Pod | Written],
+    queue: Sequence[Pod | Written],
 ) -> int:
-    """Every pod of some manifests, with all replicas, by what keeps them out."""
+    """Every pod of some manifests, with all replicas, by what keeps them out; `queue` are they and what is beside them
+    in the files, in their order."""
     from kschedx.api.types import Pod
     from kschedx.cli import connection
     from kschedx.cli.why_many import Asked
@@ -50,7 +58,7 @@ def why_several(
         items = [item for one in found for item in _alone(question, wanted, clusters.applied, setup, one)]
         asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
     else:
-        asked = _together(question, wanted, clusters, setup, found)
+        asked = _together(question, wanted, clusters, setup, found, queue)
     write(asked.report(), wanted.output)
     return asked.exit_code
 
@@ -96,65 +104,84 @@ def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written)
 
 
 def _together(
-    question: Question, wanted: Wanted, clusters: Clusters, setup: Setup, found: Sequence[Pod | Written]
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Sequence[Pod | Written],
+    queue: Sequence[Pod | Written],
 ) -> Asked:
     """One after the other, in the order of the queue; what no queue takes is looked at alone."""
-    from msgspec.structs import replace
-
-    from kschedx.answer.run import explain
-    from kschedx.cli.manifests import Written
-    from kschedx.cli.why_many import Asked, Replica
-    from kschedx.framework.cycle import Outcome
+    from kschedx.api.types import Pod
+    from kschedx.cli.why_many import Asked
     from kschedx.render.many import evicted_note
-    from kschedx.simulate.by_kubelet import taken_by_kubelet
-    from kschedx.simulate.lacking import Gathering, Group
-    from kschedx.simulate.workloads import has_replicas
+    from kschedx.simulate.lacking import Bound, Gathering
 
     gathering = Gathering(clusters.before, clusters.applied, setup)
-    groups: list[tuple[Pod | Written, Group]] = []
+    groups: dict[int, Group] = {}
     items: dict[int, tuple[Item, ...]] = {}
-    for number, one in enumerate(found):
-        if one.is_daemon if isinstance(one, Written) else bool(one.spec.node_name):
+    numbers = {id(one): number for number, one in enumerate(found)}
+    for one in queue:
+        if (number := numbers.get(id(one))) is None:
+            gather_beside(gathering, setup, one)
+            continue
+        if isinstance(one, Pod) and one.spec.node_name:
             items[number] = _alone(question, wanted, clusters.applied, setup, one)
             continue
-        workload = one.workload if isinstance(one, Written) else None
-        is_written = isinstance(one, Written) and one.document is not None
         try:
-            subject = subject_of(question, gathering.snapshot, setup, one, wanted)
-            if subject.pod.spec.node_name:  # no queue has it; where the kubelet takes it, it takes room
-                item = _item(wanted, subject, one, partial(explain, subject, setup))
-                if workload is not None and has_replicas(workload):
-                    taken = taken_by_kubelet(subject, workload, partial(explain, setup=setup))
-                    item = _replicas_of(item, taken.explanation)
-                    gathering.bind(taken.pods)
-                elif explain(subject, setup).becomes is Outcome.SCHEDULED:
-                    gathering.add(subject, None, is_written=is_written)
-                items[number] = (item,)
-                continue
-            groups.append((one, gathering.add(subject, workload, is_written=is_written)))
+            taken = gather(gathering, subject_of(question, gathering.snapshot, setup, one, wanted), one)
         except NotAdmittedError as error:
             items[number] = (_refused(wanted, one, error),)
+            continue
+        if isinstance(taken, Bound):
+            item = _item(wanted, taken.subject, one, partial(_same, taken.explanation))
+            items[number] = (_replicas_of(item, taken.explanation),)
+        else:
+            groups[number] = taken
     together = gathering.place()
-    numbers = [number for number in range(len(found)) if number not in items]
-    for number, (one, group) in zip(numbers, groups, strict=True):
-        item = _item(wanted, group.subject, one, partial(together.explain, group))
-        nodes = together.nodes(group)
-        if together.is_queued(group) or len(nodes) > 1:
-            replicas = tuple(
-                Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
-            )
-            workload_name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
-            item = replace(item, replicas=replicas, workload=workload_name)
-        refused = together.refused(group)
-        its = (item,) if nodes else ()
-        if refused:
-            its = (*its, _refused_replicas(item, refused, together.refusal(group)))
-        items[number] = its
+    for number, group in groups.items():
+        if not group.pods and not group.kept and not group.refused:  # a DaemonSet for which no node is
+            items[number] = _alone(question, wanted, clusters.applied, setup, found[number])
+        else:
+            items[number] = tuple(_of_group(wanted, together, group, found[number]))
     return Asked(
         [item for number in range(len(found)) for item in items[number]],
         notes=evicted_note(together.evicted),
         mended=together.mended,
     )
+
+
+def _same(explanation: Explanation) -> Explanation:
+    return explanation
+
+
+def _of_group(wanted: Wanted, together: Together, group: Group, one: Pod | Written) -> Iterator[Item]:
+    """Those of its pods that are there, and those that nobody makes."""
+    from msgspec.structs import replace
+
+    from kschedx.cli.manifests import Written
+    from kschedx.cli.why_many import Replica
+
+    item = _item(wanted, group.subject, one, partial(together.explain, group))
+    nodes = together.nodes(group)
+    replicas = tuple(
+        Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
+    )
+    refused = together.refused(group)
+    if isinstance(one, Written) and one.is_daemon and group.workload is not None:
+        name = group.workload.key
+        if placed := tuple(replica for replica in replicas if replica.node):
+            yield replace(item, replicas=placed, workload=name)
+        for pods in together.waiting(group):
+            waiting = tuple(replica for replica in replicas if replica.pod in pods)
+            yield replace(item, replicas=waiting, workload=name, explain=partial(together.story, pods[0]))
+    elif nodes:
+        if together.is_queued(group) or len(nodes) > 1:
+            name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
+            item = replace(item, replicas=replicas, workload=name)
+        yield item
+    if refused:
+        yield _refused_replicas(item, refused, together.refusal(group))
 
 
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:

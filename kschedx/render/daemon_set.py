@@ -9,12 +9,14 @@ from kschedx.explain.grouping import NodeGroup
 from kschedx.explain.notes.admission import ROUTINE
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, line, paragraph
+from kschedx.render.fixes import fixes_block
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, fact_lines, line, paragraph
 from kschedx.render.units import count, listed
-from kschedx.render.words import headline
+from kschedx.render.words import describe, headline
 
 SHOWN_NODES = 3
 MOST_GROUPS = 6
+_FIX_LINES = 6
 
 
 def print_daemon_set(answer: DaemonSetAnswer, *, wide: bool = False) -> None:
@@ -30,13 +32,18 @@ def daemon_set(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> li
     good = answer.outcome is Outcome.SCHEDULED
     meant = total - aside
     share = "" if len(answer.runs) == meant else f"{len(answer.runs):,} of "
-    parts = [f"fits on {share}the {count(meant, 'node')} that it is for"]
-    parts += [f"waits on {waiting:,}"] if waiting else []
-    parts += [f"leaves out {aside:,}"] if aside else []
+    if meant:
+        parts = [f"fits on {share}the {count(meant, 'node')} that it is for"]
+        parts += [f"waits on {waiting:,}"] if waiting else []
+        parts += [f"leaves out {aside:,}"] if aside else []
+    else:
+        parts = [f"is for none of the {total:,} nodes" if total > 1 else "is not for the only node"]
     mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
     lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
     if answer.diagnosis.stops:
         return [*lines, *_stopped(answer, width)]
+    if not meant:
+        lines += fixes_block(answer.explanation, width, _FIX_LINES)
     if answer.refused:
         whichever = "whichever it is" if answer.refused == 1 else "whichever they are"
         told = f"{count(answer.refused, 'node')}, {whichever}: the API server refuses the pod"
@@ -50,6 +57,9 @@ def daemon_set(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> li
         lines += paragraph(listed(answer.runs, shown), width, first="  ", style=DIM)
     for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]
+        if wide or not meant:
+            facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
+            lines += [made for fact in facts for made in fact_lines(fact, width)]
     hidden = max(len(answer.waits) - MOST_GROUPS, 0) + max(len(answer.left_out) - MOST_GROUPS, 0)
     if hidden and not wide:
         lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]

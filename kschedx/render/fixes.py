@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -93,8 +95,25 @@ def mended_text(mended: Mended) -> str:
 
 
 def _commands(fix: Fix, width: int) -> list[Text]:
-    """kubectl's own, each in a line that can be copied; one that is longer than the window, or holds what a terminal
-    would obey, is left to -o patch."""
-    if any(cell_len(one) > width - _INDENT - 2 or visible(one) != one for one in fix.commands):
+    """kubectl's own, which can be copied: one that is longer than the window goes on after a backslash. What holds a
+    longer word, or what a terminal would obey, is left to -o patch."""
+    room = width - _INDENT - 2
+    commands = [_broken(one, room) for one in fix.commands]
+    if any(cell_len(row) > room or visible(row) != row for rows in commands for row in rows):
         return []
-    return [text(" " * _INDENT + f"$ {command}", DIM) for command in fix.commands]
+    marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in commands)
+    return [text(f"{' ' * _INDENT}{mark} {row}", DIM) for mark, row in marks]
+
+
+_SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
+
+
+def _broken(command: str, room: int) -> list[str]:
+    """In lines of at most `room` cells, as a shell reads them; a word that is longer has a longer line."""
+    rows: list[str] = []
+    for word in _SHELL_WORD.findall(command):
+        if rows and cell_len(f"{rows[-1]} {word} \\") <= room:
+            rows[-1] += f" {word}"
+        else:
+            rows.append(f"  {word}" if rows else word)
+    return [f"{row} \\" for row in rows[:-1]] + rows[-1:]

@@ -26,15 +26,18 @@ def pods_for(
     made for them. Raises `InputError` with the DaemonSet."""
     made = made_of(manifest)
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others)
+    others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
+    found, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
+    return (found, pods) if pods else (snapshot, [])
+
+
+def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
+    """The pods, which wait, for every node that the template of one allows, but for `others`; and the cluster with the
+    claims that each has for itself."""
     comparison = compares_taints(setup)
-    names = [
-        node.name
-        for node in snapshot.cluster.nodes
-        if is_wanted(node.name) and runs_on(subject.pod.spec, node, comparison=comparison)
-    ]
-    if not names:
-        return snapshot, []
-    snapshot, pods = like_pod(subject.snapshot, subject.pod, len(names))
+    nodes = snapshot.cluster.nodes
+    names = [node.name for node in nodes if node.name not in others and runs_on(like.spec, node, comparison=comparison)]
+    snapshot, pods = like_pod(snapshot, like, len(names))
     return snapshot, [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
 
 

@@ -10,11 +10,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.answer.daemon_set import DaemonSetAnswer, explain_daemon_set
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.fix import Fix
 from kschedx.answer.replicas import Covered, Replicas
 from kschedx.answer.run import explain
 from kschedx.answer.subject import Subject
+from kschedx.api.foreign_workloads import kind_and_group
 from kschedx.api.types import Pod
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.many import Taken
@@ -22,9 +24,12 @@ from kschedx.explain.notes import Note
 from kschedx.explain.notes.claims import ClaimNotMade
 from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
 from kschedx.simulate import workloads
 from kschedx.simulate.allowed import Allowed, allowed
+from kschedx.simulate.by_kubelet import taken_by_kubelet
 from kschedx.simulate.changes import Manifest
+from kschedx.simulate.daemon_sets import home, pinned_for
 from kschedx.simulate.in_turn import InTurn
 from kschedx.simulate.mending import Mended
 from kschedx.simulate.rollout import by_ordinal, roll
@@ -56,10 +61,20 @@ class Group(Struct, frozen=True, kw_only=True):
     """How it replaces them."""
     new: tuple[str, ...] = ()
     """The pods that take the place of a StatefulSet's, under the names that they have until then."""
+    kept: Mapping[str, str] = {}
+    """A DaemonSet's pods that stay on their nodes, and those."""
     refused: tuple[str, ...] = ()
     """Pods beside `pods` that the API server does not take."""
     refusal: str = ""
     """Its words about the first of them, or its controller's."""
+
+
+class Bound(Struct, frozen=True, kw_only=True):
+    """Pods whose node their manifest names: no queue has them."""
+
+    subject: Subject
+    """One of them."""
+    explanation: Explanation
 
 
 class Gathering:
@@ -77,11 +92,26 @@ class Gathering:
         """About pods that wait for what nobody makes."""
         self._new: list[str] = []
 
+    def take(self, subject: Subject, manifest: Manifest | None, *, is_written: bool) -> Group | Bound:
+        """As `add`, for whatever may name its node: what the kubelet takes of it is there from then on."""
+        if not subject.pod.spec.node_name:
+            return self.add(subject, manifest, is_written=is_written)
+        if manifest is not None and workloads.has_replicas(manifest):
+            taken = taken_by_kubelet(subject, manifest, partial(explain, setup=self._setup))
+            self.bind(taken.pods)
+            return Bound(subject=subject, explanation=taken.explanation)
+        explanation = explain(subject, self._setup)
+        if explanation.becomes is Outcome.SCHEDULED:
+            self.add(subject, None, is_written=is_written)
+        return Bound(subject=subject, explanation=explanation)
+
     def add(self, subject: Subject, manifest: Manifest | None, *, is_written: bool) -> Group:
         """Pods for one thing that is asked about: a pod, or a workload with a `manifest`. `is_written`: by somebody who
         has not applied it yet. The subject's cluster is `snapshot`, with what is made for it."""
         if manifest is not None and workloads.has_replicas(manifest):
             group = self._replicas(subject, manifest, is_written=is_written)
+        elif manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps"):
+            group = self._daemons(subject, manifest, is_written=is_written)
         else:
             group = self._alone(subject)
         self.snapshot = self._quotas.on(self.snapshot)
@@ -134,6 +164,8 @@ class Gathering:
         names = [key.partition("/")[2] for key in waiting] + [pods.names[row] for row in running]
         if workload.kind == "StatefulSet":
             self.snapshot, made = workloads.new_pods(self.snapshot, self._setup, manifest, count, names)
+        elif count == 1 and subject.pod.key not in self.snapshot.pods.rows:
+            made = [subject.pod]
         else:
             self.snapshot, made = workloads.like_pod(self.snapshot, subject.pod, count)
         found = Allowed(snapshot=self.snapshot, made=tuple(made))
@@ -152,6 +184,32 @@ class Gathering:
             running=len(running),
             old=tuple(old),
             strategy=Rolling.of(manifest, wanted) if old else None,
+            refused=tuple(pod.key for pod in found.refused),
+            refusal=found.refusal,
+        )
+
+    def _daemons(self, subject: Subject, manifest: Manifest, *, is_written: bool) -> Group:
+        """Those of a new template take the place of the others at once: each has its node to itself among them."""
+        claims = self.snapshot.storage.claims
+        self.snapshot = subject.snapshot
+        workload = workloads.workload_of(manifest)
+        pods = self.snapshot.pods
+        members = Owners(self.snapshot).members(pods, workload)
+        is_new = is_written and workloads.has_new_template(self._before, manifest)
+        kept = {} if is_new else {pods.key(row): pods.node_names[row] for row in members if pods.node[row] >= 0}
+        self._without([row for row in members if pods.key(row) not in kept])
+        self.snapshot, made = pinned_for(self.snapshot, self._setup, subject.pod, {*kept.values()})
+        found = allowed(self.snapshot, self._quotas, made, claims)
+        self.snapshot = with_pods(found.snapshot, found.made)
+        new = tuple(pod.key for pod in found.made)
+        self._new += new
+        return Group(
+            subject=subject,
+            pods=new,
+            workload=workload,
+            wanted=len(kept) + len(made),
+            running=len(kept),
+            kept=kept,
             refused=tuple(pod.key for pod in found.refused),
             refusal=found.refusal,
         )
@@ -232,7 +290,27 @@ class Together:
     def nodes(self, group: Group) -> Mapping[str, str]:
         """Each of its pods that is there to its node; empty where it has none."""
         refused = self.refused(group)
-        return {key: self._in_turn.node(key) for key in group.pods if key not in refused}
+        return {**group.kept, **{key: self._in_turn.node(key) for key in group.pods if key not in refused}}
+
+    def daemon_set(self, group: Group) -> DaemonSetAnswer:
+        """A DaemonSet's nodes, after the queue."""
+        assert group.workload is not None, "a DaemonSet is one"
+        subject = replace(group.subject, snapshot=self._simulation.run.cluster.frozen(), first=None)
+        return explain_daemon_set(group.workload.key, subject, self._setup)
+
+    def waiting(self, group: Group) -> Sequence[tuple[str, ...]]:
+        """A DaemonSet's pods that found no room on their nodes, by what keeps them out."""
+        pods = self._simulation.run.cluster.pods
+        waits = {home(pods, pods.rows[key]): key for key, node in self.nodes(group).items() if not node}
+        if not waits:
+            return ()
+        answer = self.daemon_set(group)
+        alike = [tuple(waits.pop(node) for node in answer.names(one) if node in waits) for one in answer.waits]
+        return (*filter(None, alike), *((key,) for key in waits.values()))
+
+    def story(self, pod: str) -> Explanation:
+        """Of one pod of the queue by itself. Raises `UndecidableError`."""
+        return self._in_turn.explanation(pod)
 
     def refusal(self, group: Group) -> str:
         """Why the API server does not take all of its pods; empty where it does."""
@@ -293,8 +371,8 @@ class Together:
             snapshot, key = self._simulation.cluster_before(evicting[0]), self._simulation.steps[evicting[0]].key
         else:
             key = next(iter(nodes))
-            first = next(number for number, step in enumerate(self._simulation.steps) if step.key == key)
-            snapshot = self._simulation.cluster_before(first)
+            last = max(number for number, step in enumerate(self._simulation.steps) if step.key == key)
+            snapshot = self._simulation.cluster_before(last)
         pod = snapshot.pods[snapshot.pods.rows[key]]
         own = (self._notes[key],) if key in self._notes else ()
         notes = (*group.subject.notes, *own)

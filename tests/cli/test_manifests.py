@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Manifest, node
-from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
+from tests.builders import Manifest, at, node
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
 
 
@@ -259,3 +259,34 @@ def test_a_pod_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     ran = kschedx("why", "pod/web", "-n", "shop", "-s", both)
     assert ran.code == 2
     assert "2 that begin so (web-0, web-1)" in ran.err
+
+
+def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:
+    """With one answer for all of the files and for each of them, as they are in one queue."""
+    daemons = workload("DaemonSet", "agent")
+    daemons["spec"]["template"]["spec"] = at(small_pod("agent", "1"), "spec")
+    replicas = workload("Deployment", replicas=3)
+    replicas["spec"]["template"]["spec"] = at(small_pod("web", "1"), "spec")
+    cluster = tuple(node(name, allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}) for name in ("a", "b"))
+    together = asked(tmp_path, daemons, replicas, cluster=cluster)
+    assert together.code == 1
+    assert together.out.splitlines()[0] == "5 pods: 4 can be scheduled, 1 cannot"
+    story = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web")
+    assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be placed, 1 cannot"
+    alone = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web --alone")
+    assert alone.code == 0
+
+
+def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
+    """Whichever is first in the files: what waits is tried again when others have their nodes."""
+    agent, proxy = workload("DaemonSet", "agent"), workload("DaemonSet", "proxy")
+    term = {"labelSelector": {"matchLabels": {"app": "agent"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    proxy["spec"]["template"]["spec"] = {**at(POD, "spec"), "affinity": affinity}
+    named = [changed(one, "metadata.namespace", "infra") for one in (proxy, agent)]
+    pod_of_default = changed(POD, "metadata.namespace", "default")
+    cluster = tuple(node(name, labels={"kubernetes.io/hostname": name}) for name in ("a", "b"))
+    together = asked(tmp_path, *named, pod_of_default, cluster=cluster)
+    assert together.out.startswith("5 pods can be scheduled")
+    story = asked(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
+    assert story.out.startswith("✓ DaemonSet infra/proxy fits on the 2 nodes that it is for")
