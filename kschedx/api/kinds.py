@@ -118,15 +118,15 @@ _ROWS = (
         record=types.Pod, leaves="what the nodes have left",
     ),
     Kind(
-        name="Node", plural="nodes", is_namespaced=False, is_numerous=True,
+        name="Node", plural="nodes", short_names=("no",), is_namespaced=False, is_numerous=True,
         record=types.Node, leaves="where a pod could go",
     ),
     Kind(
-        name="Namespace", plural="namespaces", is_namespaced=False,
+        name="Namespace", plural="namespaces", short_names=("ns",), is_namespaced=False,
         record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector means",
     ),
     Kind(
-        name="Service", plural="services",
+        name="Service", plural="services", short_names=("svc",),
         record=types.Service, read_by=_SPREADING, leaves="which pods default spreading counts",
     ),
     Kind(
@@ -160,16 +160,16 @@ _ROWS = (
         template=("spec", "jobTemplate", "spec", "template"), kept=controllers.OfCronJob,
     ),
     Kind(
-        name="PersistentVolume", plural="persistentvolumes", is_namespaced=False, is_numerous=True,
+        name="PersistentVolume", plural="persistentvolumes", short_names=("pv",), is_namespaced=False, is_numerous=True,
         record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes there are for claims",
     ),
     Kind(
-        name="PersistentVolumeClaim", plural="persistentvolumeclaims", is_numerous=True,
+        name="PersistentVolumeClaim", plural="persistentvolumeclaims", short_names=("pvc",), is_numerous=True,
         record=storage.PersistentVolumeClaim, read_by=_VOLUMES, leaves="what the pod's claims ask for",
     ),
     Kind(
-        name="StorageClass", plural="storageclasses", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
-        record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
+        name="StorageClass", plural="storageclasses", short_names=("sc",), group=_STORAGE, versions=_SINCE_BETA,
+        is_namespaced=False, record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
     ),
     Kind(
         name="CSIDriver", plural="csidrivers", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
@@ -191,16 +191,17 @@ _ROWS = (
         leaves="which volumes are attached",
     ),
     Kind(
-        name="PodDisruptionBudget", plural="poddisruptionbudgets", group="policy", versions=_SINCE_BETA,
-        record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
+        name="PodDisruptionBudget", plural="poddisruptionbudgets", short_names=("pdb",), group="policy",
+        versions=_SINCE_BETA, record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
         leaves="which pods preemption would rather spare",
     ),
     Kind(
-        name="PriorityClass", plural="priorityclasses", group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
-        record=scheduling.PriorityClass, leaves="the priority of a manifest that names a class, or none",
+        name="PriorityClass", plural="priorityclasses", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA,
+        is_namespaced=False, record=scheduling.PriorityClass,
+        leaves="the priority of a manifest that names a class, or none",
     ),
     Kind(
-        name="LimitRange", plural="limitranges",
+        name="LimitRange", plural="limitranges", short_names=("limits",),
         record=types.LimitRange, leaves="what a manifest's containers ask for that do not say so",
     ),
     Kind(
@@ -239,7 +240,7 @@ _ROWS = (
         leaves="the pod group that the pod waits for",
     ),
     Kind(
-        name="ConfigMap", plural="configmaps",
+        name="ConfigMap", plural="configmaps", short_names=("cm",),
         record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
         also=(other_schedulers.QUEUES_OF_YUNIKORN,),
     ),

@@ -15,6 +15,7 @@ from kschedx.api.foreign_workloads import foreign_pods, is_foreign, kind_and_gro
 from kschedx.api.kinds import kind_of, refuse_unknown
 from kschedx.api.resource_quota import Counted, New
 from kschedx.api.workloads import MAKING_PODS, SHORT_NAMES
+from kschedx.apiserver.budget_validation import validate_budget
 from kschedx.apiserver.strict import faults
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, NotAdmittedError, Place
@@ -294,7 +295,11 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
 def _faults(document: Document) -> Iterator[InputError]:
     try:
         refuse_unknown(*read_as(document.value))
-        found = faults(document.value) or [*validate_workload(document.value), *validate_claims(document.value)]
+        found = faults(document.value) or [
+            *validate_workload(document.value),
+            *validate_claims(document.value),
+            *validate_budget(document.value),
+        ]
     except InputError as error:
         found = [error]
     for one in found:

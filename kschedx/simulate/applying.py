@@ -15,14 +15,14 @@ from kschedx.api.types import Node
 from kschedx.api.workloads import SHORT_NAMES
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.setup import Setup
-from kschedx.simulate import workloads
+from kschedx.simulate import other_objects, workloads
 from kschedx.simulate.bench import Bench
 from kschedx.simulate.changes import Change, Manifest, Verb, counted, divided
 from kschedx.simulate.controllers import is_controlled, stays_with_node
 from kschedx.simulate.daemon_sets import compares_taints, following, with_daemons_on
 from kschedx.simulate.effects import Effect, evicted_by_taints
 from kschedx.simulate.merging import merged
-from kschedx.simulate.node_changes import labelled, more_like, node_of, node_of_file, tainted
+from kschedx.simulate.node_changes import labelled, more_like, names_node, node_of, node_of_file, tainted
 from kschedx.simulate.nodes import cordoned
 from kschedx.simulate.paths import scalar, with_field, with_value
 from kschedx.simulate.valid import require_node, require_pod, require_workload
@@ -202,8 +202,12 @@ class Workbench(Bench):
 
     def _delete(self, target: str) -> None:
         """A pod with a controller comes back; a workload goes with its pods; a node as with --remove-node."""
-        if target.startswith("node/"):
+        if names_node(target):
             self._remove_node(target)
+            return
+        other = other_objects.named(target, self._namespace)
+        if other is not None:
+            self.snapshot = other_objects.deleted(self.snapshot, other)
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
@@ -257,12 +261,17 @@ class Workbench(Bench):
     # --- single fields
 
     def _set(self, target: str, path: str, value: object) -> None:
-        if target.startswith("node/"):
+        if names_node(target):
             node = node_of(self.snapshot, target)
             changed_node = with_field(node, path, value)
             if changed_node.name != node.name:
                 raise InputError("metadata.name cannot be changed")
             self._put(changed_node)
+            return
+        other = other_objects.named(target, self._namespace)
+        if other is not None:
+            self.snapshot = other_objects.changed(self.snapshot, other, path, value)
+            self._count_what_is_there()
             return
         workload = self._workload(target)
         if workload.kind == "Pod":

@@ -99,11 +99,12 @@ class Budget:
         return scaled(spec.min_available, _expected(snapshot, pods, rows), is_up=True) or 0
 
 
-def budgets_of(snapshot: Snapshot) -> Iterator[Budget]:
-    """Those with a selector that can be read, in their order; an empty one covers its whole namespace."""
+def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[Budget]:
+    """Those with a selector that can be read, in their order; an empty one covers its whole namespace. `base` is the
+    cluster of which their status was made."""
     for budget in snapshot.disruption_budgets:
         try:
-            yield Budget(budget, compile_selector(budget.spec.selector), snapshot)
+            yield Budget(budget, compile_selector(budget.spec.selector), base)
         except InputError:
             continue
 

@@ -128,7 +128,7 @@ class Evictor:
         self._force = force
         self._delete_emptydir_data = delete_emptydir_data
         self._recreate = recreate
-        self._budgets = list(budgets_of(base))
+        self._budgets = list(budgets_of(run.snapshot, base))
         self._scenes = scenes
 
     def drain(self, name: str, *, comes_back: bool) -> Drained:

@@ -19,12 +19,17 @@ LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachabl
 
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
-    """The node `node-1` or `node/node-1`. Raises `InputError` with the nearest name."""
-    name = name.removeprefix("node/")
+    """The node `node-1`, `node/node-1` or `no/node-1`. Raises `InputError` with the nearest name."""
+    name = name.rpartition("/")[2] if names_node(name) else name
     row = snapshot.cluster.index.get(name)
     if row is None:
         raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
     return snapshot.cluster.nodes[row]
+
+
+def names_node(target: str) -> bool:
+    """Whether KIND/NAME is of a node."""
+    return target.partition("/")[0].lower() in ("node", "nodes", "no") and "/" in target
 
 
 def tainted(node: Node, text: str) -> Node:

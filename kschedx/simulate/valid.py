@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from kschedx.api.selector_validation import validate_labels
 from kschedx.api.types import Node, Pod
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
+from kschedx.apiserver.budget_validation import validate_budget
 from kschedx.apiserver.strict import faults
-from kschedx.apiserver.workload_validation import validate_workload
+from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError
 from kschedx.simulate.changes import Manifest
 
@@ -37,6 +38,12 @@ def require_workload(before: Manifest, after: Manifest) -> None:
     _require(_of_workload(before), _of_workload(after))
 
 
+def require_object(before: Manifest, after: Manifest) -> None:
+    """Of an object that makes no pods. Raises `InputError` for what is wrong now and was not before, with the nearest
+    field."""
+    _require(_of_object(before), _of_object(after))
+
+
 def _require(before: Iterable[InputError], after: Iterable[InputError]) -> None:
     known = {str(error) for error in before}
     for error in after:
@@ -57,9 +64,18 @@ def _of_pod(pod: Pod) -> Iterator[InputError]:
 
 
 def _of_workload(manifest: Manifest) -> Iterator[InputError]:
-    """As somebody might write it: without what an API server adds."""
+    yield from faults(_as_written(manifest))
+    yield from validate_workload(manifest)
+
+
+def _of_object(manifest: Manifest) -> Iterator[InputError]:
+    yield from faults(_as_written(manifest))
+    yield from validate_claims(manifest)
+    yield from validate_budget(manifest)
+
+
+def _as_written(manifest: Manifest) -> Manifest:
+    """Without what an API server adds."""
     metadata = manifest.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    written = {key: value for key, value in manifest.items() if key != "status"}
-    yield from faults({**written, "metadata": {"name": name}})
-    yield from validate_workload(manifest)
+    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}

@@ -1,0 +1,98 @@
+"""Changes of single claims, classes, budgets and other objects that make no pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+import kschedx
+from kschedx.errors import InputError
+from kschedx.simulate.drain import Fate
+from kschedx.simulate.simulation import Simulation
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, node, pod
+from tests.device_builders import allocated, device_class
+from tests.simulate.clusters import deployment, nodes
+from tests.storage_builders import claim, storage_class, volume
+
+STORAGE = [
+    *(node("a"), storage_class("waits"), storage_class("other"), claim("data"), claim("spare"), claim("old")),
+    *(volume("disk", holder="kept"), claim("kept", volume="disk"), volume("free", storage_class="other")),
+    pod("db", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
+    *(allocated("gpu", "a", "gpu-0"), device_class()),
+]
+
+
+def simulated(*changes: Mapping[str, object]) -> Simulation:
+    return kschedx.simulate(Snapshot.from_objects(STORAGE), changes=changes)
+
+
+def test_a_volume_of_another_class_binds_the_claim() -> None:
+    assert simulated().pending == ("default/db",)
+    after = simulated({"set": "pv/free:spec.storageClassName=waits"})
+    assert after.placed == {"default/db": "a"}
+    assert after.after.storage.claims["default/data"].spec.volume_name == "free"
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["pvc/spare", "persistentvolumeclaims/spare", "default/pvc/spare", "sc/other", "storageclass.storage.k8s.io/other"],
+)
+def test_an_object_that_nobody_uses_goes(target: str) -> None:
+    after = simulated({"delete": target}).after
+    left = {*after.storage.claims, *after.storage.classes}
+    gone = {"default/spare", "default/data", "default/old", "default/kept", "waits", "other"} - left
+    assert gone == {"default/spare" if "spare" in target else "other"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"delete": "pvc/dat"}, 'no PersistentVolumeClaim "dat" in namespace "default" (did you mean "data"?)'),
+        ({"delete": "shop/pvc/data"}, 'no PersistentVolumeClaim "data" in namespace "shop" (there is one in namespace'),
+        ({"delete": "sc/wait"}, 'no StorageClass "wait" (did you mean "waits"?)'),
+        ({"delete": "pvc/data"}, "stays as long as it is used: by pod default/db"),
+        ({"delete": "pv/disk"}, 'PersistentVolume "disk" stays as long as it is used: by claim default/kept'),
+        ({"delete": "resourceclaim/gpu"}, "stays as long as it is used: by pods/somebody"),
+        ({"delete": "thing/x"}, '"thing/x" is no KIND/NAME'),
+        ({"set": "sc/waits:volumeBindingMode=Immediate"}, "volumeBindingMode of a StorageClass cannot be changed"),
+        ({"set": "pvc/data:spec.storageClassName=other"}, "spec.storageClassName of a PersistentVolumeClaim cannot be"),
+        ({"set": "sc/waits:reclaimPolice=x"}, 'reclaimPolice: unknown field (did you mean "reclaimPolicy"?)'),
+        ({"set": "pv/free:metadata.name=other"}, "metadata.name and metadata.namespace cannot be changed"),
+        ({"set": "pv/free:spec.accessModes=x"}, "spec.accessModes: expected a list"),
+    ],
+)
+def test_what_cannot_be_done_is_told(change: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError) as raised:
+        simulated(change)
+    assert told in str(raised.value)
+
+
+def budget(**spec: object) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, "expectedPods": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        ({"set": "pdb/web:spec.minAvailable=2"}, 2),
+        ({"set": "pdb/web:spec.minAvailable=1"}, 0),
+        ({"set": 'pdb/web:spec.minAvailable="50%"'}, 0),
+        ({"delete": "pdb/web"}, 0),
+        ({"apply": [budget(maxUnavailable=1) | {"status": {}}]}, 0),
+        ({"apply": [budget(minAvailable=2) | {"metadata": {"name": "more", "namespace": "shop"}}]}, 2),
+    ],
+)
+def test_a_drain_heeds_budgets_as_they_are_after_the_changes(change: dict[str, object], stays: int) -> None:
+    web = deployment("web", "1", ["node-1", "node-1"])
+    snapshot = Snapshot.from_objects([*nodes(), *web, budget(minAvailable=2)])
+    simulation = kschedx.simulate(snapshot, changes=[change, {"drain": "node-1"}], namespace="shop")
+    (one,) = simulation.drained
+    assert len(one.of(Fate.BUDGET, Fate.BUDGETS)) == stays
