@@ -53,7 +53,7 @@ def given(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> 
         snapshot = with_applied(snapshot, [manifest])
         made = made_in(snapshot, manifest)
         others = () if has_claims_unknown else made.others
-        subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=others)
+        subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=others, maker=manifest)
         return Given(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:

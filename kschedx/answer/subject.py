@@ -50,19 +50,21 @@ def admitted(
     *,
     title: str = "",
     made: Sequence[Mapping[str, object]] = (),
+    maker: Mapping[str, object] | None = None,
 ) -> Subject:
     """A pod's manifest as the API server would store it; `title` is what errors call it.
 
-    `made` is what the pod's controller makes before the pod, unless it is there already.
+    `made` is what the pod's controller makes before the pod, unless it is there already, `maker` the workload whose
+    template it has.
 
     Raises `InputError` where it would refuse the pod, and `UndecidableError` where it reads what the snapshot lacks.
     """
     plugins = setup.admission_plugins
     try:
-        found = admitted_pod(snapshot, manifest, setup.release, plugins)
+        found = admitted_pod(snapshot, manifest, setup.release, plugins, maker)
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
-    pod, notes = found.pod, admission_notes(snapshot, found, plugins)
+    pod, notes = found.pod, admission_notes(snapshot, manifest, found, setup.release, plugins, maker)
     if snapshot.manifests is not None:
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
     if pod.key in snapshot.pods.rows:

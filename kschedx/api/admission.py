@@ -26,6 +26,10 @@ from kschedx.api.optional_admission import (
     apply_node_selector,
     tolerate_extended_resources,
 )
+from kschedx.api.pod_security.checks import Violation
+from kschedx.api.pod_security.evaluation import Standards, told, violations
+from kschedx.api.pod_security.judged import judged
+from kschedx.api.pod_security.policy import LevelVersion
 from kschedx.api.priority import priority_conflicts, resolve_priority
 from kschedx.api.runtime_class import apply_runtime_class, check_overhead, find_runtime_class
 from kschedx.api.scheduling import PriorityClass
@@ -44,6 +48,27 @@ _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/un
 _SECONDS = 300
 
 
+class PodSecurity(Struct, frozen=True, kw_only=True):
+    """What a namespace enforces or warns of, and what the API server knows of the standards."""
+
+    wanted: LevelVersion
+    standards: Standards
+
+    def violations(self, pod: Pod, kubelet: KubeletSpec) -> tuple[Violation, ...]:
+        """Of a pod as it would be stored."""
+        return violations(judged(pod, kubelet), self.wanted, self.standards)
+
+    def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:
+        """Why such a pod is not let in."""
+        found = self.violations(pod, kubelet)
+        return f'violates PodSecurity "{self.wanted}": {told(found)}' if found else None
+
+    def warning(self, pod: Pod, kubelet: KubeletSpec, *, is_template: bool) -> str:
+        """What kubectl prints where this is what the namespace warns of; empty where nothing."""
+        found = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
+        return f'would violate PodSecurity "{self.wanted}": {told(found)}' if found else ""
+
+
 class AdmissionContext(Struct, frozen=True, kw_only=True):
     """What admission looks at: objects of the cluster, and how the API server was started."""
 
@@ -57,6 +82,8 @@ class AdmissionContext(Struct, frozen=True, kw_only=True):
     """Namespace to annotations, for optional plugins."""
     enabled_plugins: Sequence[str] = ()
     """Of `optional_admission.OPTIONAL_PLUGINS`, as after --enable-admission-plugins."""
+    pod_security: PodSecurity | None = None
+    """What the pod's namespace enforces; None where every pod is let in, or it is not looked at."""
     validation: ValidationOptions = DEFAULT_OPTIONS
     merges_spread_label_keys: bool = True
     """MatchLabelKeysInPodTopologySpreadSelectorMerge."""
@@ -189,6 +216,9 @@ def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext, kubelet: 
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:
             raise _forbidden(pod, refusal)
+    violation = None if context.pod_security is None else context.pod_security.refusal(pod, kubelet or KubeletSpec())
+    if violation is not None:
+        raise _forbidden(pod, InputError(violation))
     try:
         if context.runtime_classes is not None:
             check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))

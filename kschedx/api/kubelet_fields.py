@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from kschedx.api.security_context import Rights, SecuredContainer
+
 VolumeSource = Mapping[str, object]
 """A volume as written: its name, and a source under each of its other keys."""
 
@@ -31,7 +33,7 @@ class EnvVar(Struct, frozen=True, kw_only=True, rename="camel"):
     value_from: Mapping[str, object] | None = None
 
 
-class KubeletContainer(Struct, frozen=True, kw_only=True, rename="camel"):
+class KubeletContainer(SecuredContainer, frozen=True, kw_only=True, rename="camel"):
     env: tuple[EnvVar, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
     volume_devices: tuple[VolumeDevice, ...] = ()
@@ -42,10 +44,11 @@ class PodOS(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class KubeletSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
     volumes: tuple[VolumeSource, ...] = ()
     containers: tuple[KubeletContainer, ...] = ()
     init_containers: tuple[KubeletContainer, ...] = ()
+    ephemeral_containers: tuple[SecuredContainer, ...] = ()
     dns_policy: str = ""
     hostname: str = ""
     subdomain: str = ""

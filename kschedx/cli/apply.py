@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from kschedx.api.types import Pod
 from kschedx.api.workloads import MAKING_PODS, has_same_template
+from kschedx.cli.output import Report
+from kschedx.errors import InputError
 from kschedx.fixes import Change
 from kschedx.fixes.manifests import manifest
 from kschedx.fixes.owners import Owner, for_owner
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from kschedx.cli.manifests import Written
     from kschedx.render.apply import Find
     from kschedx.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
@@ -31,6 +35,40 @@ def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[C
     path = tuple(int(index) if index else step for step, index in _STEP.findall(found.template))
     owner = Owner(kind=str(found.workload.get("kind")), name=name, manifest=found.workload, own_template=path)
     return [for_owner(one, owner, pod) for one in changes]
+
+
+def numbered(fixes: Sequence[T], number: int) -> T:
+    """Raises `InputError` where there are fewer."""
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
+        raise InputError(f"no fix {number}: {there}")
+    return fixes[number - 1]
+
+
+def report(
+    changes: Sequence[Change],
+    followed: Sequence[Change],
+    found: Pod | Written,
+    pod: Pod,
+    snapshot: Snapshot,
+    before: Snapshot,
+    *,
+    document: Callable[[], Mapping[str, object]],
+) -> Report:
+    """A fix, to apply; what is `followed` others do by themselves then. `before` is the cluster without the files."""
+    sent = to_send(changes, found, pod)
+
+    def yaml() -> str:
+        from kschedx.render.apply import manifests
+
+        return manifests(sent, known_manifest(snapshot, found))
+
+    def patch() -> str:
+        from kschedx.render.apply import commands
+
+        return commands((*sent, *followed), only_written(before, found))
+
+    return Report(screen=lambda _: None, document=document, yaml=yaml, patch=patch)
 
 
 def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
@@ -49,6 +87,9 @@ def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
             return manifest("v1", "Node", snapshot.cluster.nodes[snapshot.cluster.index[target.name]])
         if target.kind == "Pod" and isinstance(found, Pod):
             return manifest("v1", "Pod", found)
+        if target.kind == "Namespace" and target.name in snapshot.namespaces:
+            metadata = {"name": target.name, "labels": dict(snapshot.namespaces[target.name])}
+            return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         if target.kind == "PersistentVolumeClaim":
             claim = snapshot.storage.claim(target.namespace, target.name)
             return None if claim is None else manifest("v1", target.kind, claim)

@@ -75,7 +75,9 @@ class Written(Struct, frozen=True, kw_only=True):
         try:
             for maker in self._makers():
                 require_quota_of_maker(snapshot, maker, setup.release)
-            found = admitted(snapshot, manifest or self.manifest, setup, title=self.title, made=self.made)
+            found = admitted(
+                snapshot, manifest or self.manifest, setup, title=self.title, made=self.made, maker=self.workload
+            )
         except InputError as error:
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
         return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.cli.exit_codes import exit_code_of
+from kschedx.cli.exit_codes import ExitCode, exit_code_of
 from kschedx.cli.output import Format, Report, write
 from kschedx.cli.question import Question
 from kschedx.cli.wanted import Wanted
 from kschedx.cli.why_queue import gather_queue
+from kschedx.cli.why_refused import refusal_report
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kschedx.cli.manifests import Written
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup
+    from kschedx.framework.cycle import Outcome
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
 
@@ -52,32 +54,40 @@ def why_one(
     from kschedx.cli.extras import needs
     from kschedx.cli.manifests import Written
     from kschedx.cli.target import node_names
-    from kschedx.errors import ConfigError, InputError
+    from kschedx.errors import ConfigError, InputError, NotAdmittedError
 
     shown = node_names(clusters.applied, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
         asked = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
     try:
-        subject = subject_of(question, clusters.applied, setup, found, wanted)
-        if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
-            return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
-
-        def admit(snapshot: Snapshot) -> Subject:
-            return subject if len(queue) == 1 else subject_of(question, snapshot, setup, found, wanted)
-
-        explanation = explained(question, wanted, clusters, setup, found, admit, queue)
         if wanted.tries:
-            before = explanation
+            untried = _before(question, wanted, clusters, setup, found, queue)
             explanation = explained(
                 question,
                 wanted,
                 clusters,
                 setup,
                 found,
-                lambda snapshot: _tried(wanted.tries, snapshot, setup, found, before),
+                lambda snapshot: _tried(wanted.tries, snapshot, setup, found, untried),
                 queue,
             )
+        else:
+            subject = subject_of(question, clusters.applied, setup, found, wanted)
+            if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
+                return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
+
+            def admit(snapshot: Snapshot) -> Subject:
+                return subject if len(queue) == 1 else subject_of(question, snapshot, setup, found, wanted)
+
+            explanation = explained(question, wanted, clusters, setup, found, admit, queue)
+    except NotAdmittedError as error:
+        before, applied = clusters.before, clusters.applied
+        report = None if isinstance(found, Pod) else refusal_report(wanted, setup, found, before, applied, error)
+        if report is None:
+            raise
+        write(report, wanted.output)
+        return ExitCode.UNSCHEDULABLE
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
@@ -132,6 +142,27 @@ def explained(
     if own.pods[0] in clusters.applied.pods.rows:
         return explain(stored(clusters.applied, own.pods[0]), setup, question.autoscaling, question.provisioning)
     return explain(own.subject, setup, question.autoscaling, question.provisioning)
+
+
+def _before(
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Pod | Written,
+    queue: Sequence[Pod | Written],
+) -> Outcome:
+    """What becomes of the pod without the changes that are tried."""
+    from kschedx.errors import NotAdmittedError
+    from kschedx.framework.cycle import Outcome
+
+    def admit(snapshot: Snapshot) -> Subject:
+        return subject_of(question, snapshot, setup, found, wanted)
+
+    try:
+        return explained(question, wanted, clusters, setup, found, admit, queue).overall
+    except NotAdmittedError:
+        return Outcome.UNSCHEDULABLE
 
 
 def _daemon_set(
@@ -200,9 +231,7 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
     return replace(subject, notes=(note, *others))
 
 
-def _tried(
-    changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Explanation
-) -> Subject:
+def _tried(changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Outcome) -> Subject:
     """The pod as somebody thinks that it should be."""
     import msgspec
 
@@ -220,7 +249,7 @@ def _tried(
         subject = stored(snapshot, trying.as_pod(manifest))
     else:
         subject = found.admitted(snapshot, setup, manifest)
-    note = Tried(changes=tuple(changes), before=before.overall)
+    note = Tried(changes=tuple(changes), before=before)
     return msgspec.structs.replace(subject, notes=(note, *subject.notes))
 
 
@@ -263,28 +292,11 @@ def _patch_of(change: str) -> object | None:
 
 
 def _fix_report(explanation: Explanation, number: int, found: Pod | Written, before: Snapshot) -> Report:
-    """One fix, to apply."""
-    from kschedx.cli.apply import known_manifest, only_written, to_send
-    from kschedx.errors import InputError
+    from kschedx.cli.apply import numbered, report
 
-    fixes = explanation.fixes
-    if number > len(fixes):
-        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
-        raise InputError(f"no fix {number}: {there}")
-    fix = fixes[number - 1]
-    sent = to_send(fix.apply, found, explanation.cycle.pod)
-
-    def yaml() -> str:
-        from kschedx.render.apply import manifests
-
-        return manifests(sent, known_manifest(explanation.cycle.snapshot, found))
-
-    def patch() -> str:
-        from kschedx.render.apply import commands
-
-        return commands((*sent, *(one for one in fix.changes if one.by)), only_written(before, found))
-
-    return Report(screen=lambda _: None, document=fix.to_dict, yaml=yaml, patch=patch)
+    fix, cycle = numbered(explanation.fixes, number), explanation.cycle
+    followed = [one for one in fix.changes if one.by]
+    return report(fix.apply, followed, found, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
 
 
 def place_of(found: Pod | Written) -> Place:

@@ -12,11 +12,12 @@ from kschedx.api.admission import (
     PRIORITY,
     AdmissionContext,
     Admitted,
+    PodSecurity,
     admit,
     check_plugins,
 )
 from kschedx.api.decode import decode
-from kschedx.api.defaulting import default_pod
+from kschedx.api.defaulting import DEFAULT_NAMESPACE, default_pod
 from kschedx.api.given import encoded
 from kschedx.api.kubelet_fields import KubeletFields
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
@@ -27,22 +28,26 @@ from kschedx.api.validation_parts import ValidationOptions
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import admission as notes
-from kschedx.explain.notes.admission import AdmissionNote
+from kschedx.explain.notes.admission import AdmissionNote, PodSecurityUnread
+from kschedx.explain.pod_security import enforced, is_stored, warned
+from kschedx.explain.quotas import has_siblings
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
 
-_POD_SECURITY = "pod-security.kubernetes.io/enforce"
-_PRIVILEGED = "privileged"
-"""The level that lets every pod in."""
-
 
 def admitted_pod(
-    snapshot: Snapshot, manifest: Mapping[str, object], release: Release, plugins: Sequence[str] = ()
+    snapshot: Snapshot,
+    manifest: Mapping[str, object],
+    release: Release,
+    plugins: Sequence[str] = (),
+    maker: Mapping[str, object] | None = None,
 ) -> Admitted:
     """The typed pod. A manifest with a creation timestamp was admitted when it was created, and is not again.
 
-    `plugins` are admission plugins that the API server runs beyond its default ones. Raises InputError where the API
-    server would refuse the pod, and UndecidableError where it reads a kind that the snapshot could not.
+    `plugins` are admission plugins that the API server runs beyond its default ones, `maker` is the workload whose
+    template the pod has: one of the cluster with pods is looked at, whether it gets another one or not. Raises
+    InputError where the API server would refuse the pod, and UndecidableError where it reads a kind that the snapshot
+    could not.
     """
     check_plugins(plugins)
     written = encoded(manifest, "pod")
@@ -53,8 +58,12 @@ def admitted_pod(
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod.metadata.namespace)
+    kubelet = decode(written, KubeletFields).spec
+    standard = enforced(snapshot, pod.metadata.namespace or DEFAULT_NAMESPACE, release, maker)
+    is_there = maker is not None and is_stored(maker) and has_siblings(snapshot, pod.metadata)
+    pod_security = standard if isinstance(standard, PodSecurity) and not is_there else None
     try:
-        return admit(pod, _context(snapshot, release, plugins), decode(written, KubeletFields).spec)
+        return admit(pod, _context(snapshot, release, plugins, pod_security), kubelet)
     except NotAdmittedError as error:
         raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
 
@@ -71,7 +80,9 @@ def _require_namespace(snapshot: Snapshot, namespace: str) -> None:
         raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=hint)
 
 
-def _context(snapshot: Snapshot, release: Release, plugins: Sequence[str]) -> AdmissionContext:
+def _context(
+    snapshot: Snapshot, release: Release, plugins: Sequence[str], pod_security: PodSecurity | None
+) -> AdmissionContext:
     def enabled(gate: str) -> bool:
         return release.gates.get(gate, False)  # gates of the API server that the release does not have are off
 
@@ -81,6 +92,7 @@ def _context(snapshot: Snapshot, release: Release, plugins: Sequence[str]) -> Ad
         priority_classes=snapshot.priority_classes,
         namespace_annotations=snapshot.namespace_annotations,
         enabled_plugins=tuple(plugins),
+        pod_security=pod_security,
         validation=ValidationOptions(
             pod_level_resources=enabled("PodLevelResources"),
             toleration_comparison_operators=enabled("TaintTolerationComparisonOperators"),
@@ -94,10 +106,18 @@ def _knows_runtime_classes(snapshot: Snapshot) -> bool:
     return bool(snapshot.runtime_classes) or snapshot.source.is_complete("RuntimeClass")
 
 
-def admission_notes(snapshot: Snapshot, admitted: Admitted, plugins: Sequence[str]) -> tuple[AdmissionNote, ...]:
+def admission_notes(
+    snapshot: Snapshot,
+    manifest: Mapping[str, object],
+    admitted: Admitted,
+    release: Release,
+    plugins: Sequence[str],
+    maker: Mapping[str, object] | None = None,
+) -> tuple[AdmissionNote, ...]:
     """What admission changed, a note for each object that wanted it, and what it could not know."""
     pod = admitted.pod
-    return (*_unknown(snapshot, pod, plugins), *_pod_security(snapshot, pod), *_changes(admitted))
+    security = () if pod.metadata.creation_timestamp else _pod_security(snapshot, manifest, pod, release, maker)
+    return (*_unknown(snapshot, pod, plugins), *security, *_changes(admitted))
 
 
 def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[AdmissionNote]:
@@ -110,11 +130,26 @@ def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[A
             yield notes.AdmissionPluginOff(namespace=pod.metadata.namespace, annotation=annotation, plugin=plugin)
 
 
-def _pod_security(snapshot: Snapshot, pod: Pod) -> Iterator[AdmissionNote]:
+def _pod_security(
+    snapshot: Snapshot,
+    manifest: Mapping[str, object],
+    pod: Pod,
+    release: Release,
+    maker: Mapping[str, object] | None,
+) -> Iterator[AdmissionNote]:
     namespace = pod.metadata.namespace
-    level = snapshot.namespaces.get(namespace, {}).get(_POD_SECURITY, _PRIVILEGED)
-    if level != _PRIVILEGED and not pod.metadata.creation_timestamp:
-        yield notes.PodSecurityUnread(namespace=namespace, level=level)
+    standard = enforced(snapshot, namespace, release, maker)
+    if isinstance(standard, PodSecurityUnread):
+        yield standard
+        return
+    kubelet = decode(encoded(manifest, "pod"), KubeletFields).spec
+    refusal = None if standard is None else standard.refusal(pod, kubelet)
+    if refusal is not None:
+        yield notes.PodSecurityRefusesMore(namespace=namespace, refusal=refusal)
+        return
+    warning = warned(snapshot, pod, kubelet, release, maker)
+    if warning:
+        yield notes.PodSecurityWarning(namespace=namespace, warning=warning)
 
 
 def _changes(admitted: Admitted) -> Iterator[AdmissionNote]:

@@ -26,6 +26,7 @@ from kschedx.api.resource_quota import (
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import ObjectMeta, OwnerReference, Pod
 from kschedx.errors import NotAdmittedError
+from kschedx.explain.pod_security import refused_by_template
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -72,8 +73,14 @@ class Ledger:
         return snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
 
     def take(self, new: New) -> str | None:
-        """Why an object is refused, as `refused_by_quota` says; None where it is counted from now on."""
-        refusal = refused_by_quota(self._snapshot, new, self._release)
+        """Why an object is refused, in the API server's words; None where it is counted from now on.
+
+        Of a pod whose controller is there, Pod Security is asked before the quotas.
+        """
+        violation = refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
+        refusal = (
+            refused_by_quota(self._snapshot, new, self._release) if violation is None else forbidden(new, violation)
+        )
         if refusal is None:
             self._change(new, charged)
         return refusal
@@ -101,7 +108,7 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     does one of a Deployment whose pods it replaces.
     """
     refusal = None if pod.key in snapshot.pods.rows else refused_by_quota(snapshot, pod, release)
-    if refusal is not None and not _has_siblings(snapshot, pod.metadata):
+    if refusal is not None and not has_siblings(snapshot, pod.metadata):
         raise NotAdmittedError(not_created(pod, refusal))
 
 
@@ -172,7 +179,8 @@ def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
             yield counted(kind, space, name)
 
 
-def _has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
+def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
+    """Whether the controller of a pod, or for another template the same Deployment, has pods."""
     owner = pod.controller
     if owner is None:
         return False

@@ -12,7 +12,8 @@ from kschedx.answer.subject import admitted
 from kschedx.api.resource_quota import ResourceQuota
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Pod
-from kschedx.errors import InputError
+from kschedx.errors import InputError, NotAdmittedError
+from kschedx.explain.pod_security import enforcing
 from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
@@ -96,7 +97,11 @@ class Bench:
         made: list[Pod] = []
         if manifest is not None:
             taken = [pods.names[row] for row in rows]
-            self.snapshot, made = workloads.new_pods(snapshot, self._setup, manifest, count, taken)
+            try:
+                self.snapshot, made = workloads.new_pods(snapshot, self._setup, manifest, count, taken)
+            except NotAdmittedError as error:
+                self.refused[workload] = Refused(workload=workload, number=count, refusal=error.message)
+                return
         elif rows:
             self.snapshot, made = like_pod(snapshot, pods[rows[-1]], count)
         self._add(self._allowed(workload, made, known))
@@ -185,7 +190,7 @@ class Bench:
 
     def _is_ruled(self, pods: Iterable[Pod]) -> bool:
         ruled = {quota.metadata.namespace for quota in self.snapshot.of(ResourceQuota)}
-        ruled |= {*self.snapshot.limit_ranges}
+        ruled |= {*self.snapshot.limit_ranges, *enforcing(self.snapshot, self._setup.release)}
         return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
 
     def _try_again(self) -> None:

@@ -25,7 +25,7 @@ def pods_for(
     """The pods, which wait, for nodes by their names, as far as the template allows them, and the cluster with what is
     made for them. Raises `InputError` with the DaemonSet."""
     made = made_of(manifest)
-    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others)
+    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
     found, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
     return (found, pods) if pods else (snapshot, [])
@@ -43,7 +43,7 @@ def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[s
 
 def no_longer(snapshot: Snapshot, setup: Setup, manifest: Manifest, names: Iterable[str]) -> Iterator[str]:
     """Those of the nodes on which the template lets no pod go on. Raises `InputError`."""
-    spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest)).pod.spec
+    spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
     comparison = compares_taints(setup)
     for name in names:
         row = snapshot.cluster.index.get(name)

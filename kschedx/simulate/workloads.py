@@ -151,7 +151,7 @@ def new_pods(
     if manifest.get("kind") == "StatefulSet":
         return _with_ordinals(snapshot, setup, manifest, count, frozenset(taken))
     made = made_of(manifest, replica_set=_replica_set(snapshot, manifest))
-    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others)
+    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
     return like_pod(subject.snapshot, subject.pod, count)
 
 
@@ -206,7 +206,8 @@ def _with_ordinals(
     while len(made) < count:
         if f"{name}-{ordinal}" not in taken:
             spec = {**_map(manifest, "spec"), "ordinals": {"start": ordinal}}
-            subject = admitted(snapshot, pod_from_workload({**manifest, "spec": spec}), setup, title=title(manifest))
+            next_pod = pod_from_workload({**manifest, "spec": spec})
+            subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
             pod = subject.pod
             snapshot = _with_claims(subject.snapshot, manifest, pod)
             made.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))

@@ -127,14 +127,33 @@ def test_what_an_api_server_has_stored_is_not_judged(tmp_path: Path) -> None:
     assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 1
 
 
-def test_a_namespace_that_enforces_pod_security_is_named(tmp_path: Path) -> None:
+def namespace(**labels: str) -> Manifest:
+    own = {f"pod-security.kubernetes.io/{key}": value for key, value in labels.items()}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": own}}
+
+
+def test_a_namespace_that_warns_lets_in(tmp_path: Path) -> None:
     write(tmp_path, POD, name="pod.yaml")
-    for level, is_told in (("restricted", True), ("privileged", False)):
-        labels = {"pod-security.kubernetes.io/enforce": level}
-        write(tmp_path, NODE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}})
+    for level, is_told in (("restricted", True), ("baseline", False)):
+        write(tmp_path, NODE, namespace(warn=level))
         ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
         assert ran.code == 0
-        assert ("namespace shop enforces Pod Security restricted, which is not looked at here" in ran.out) is is_told
+        warning = (
+            'and the pod is let in: would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
+        )
+        assert (warning in ran.out) is is_told
+
+
+def test_security_context_constraints_come_before_pod_security(tmp_path: Path) -> None:
+    write(tmp_path, POD, name="pod.yaml")
+    write(
+        tmp_path,
+        changed(NODE, "metadata.labels", {"node.openshift.io/os_id": "rhcos"}),
+        namespace(enforce="restricted"),
+    )
+    ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=300)
+    assert ran.code == 0
+    assert "namespace shop enforces Pod Security restricted, after SecurityContextConstraints" in ran.out
 
 
 def test_what_one_namespace_refuses_leaves_the_others(tmp_path: Path) -> None:

@@ -30,16 +30,45 @@ class AdmissionPluginOff(NoteFacts, frozen=True, kw_only=True):
 
 
 class PodSecurityUnread(NoteFacts, frozen=True, kw_only=True):
-    """A namespace that lets in only pods which keep to a Pod Security Standard."""
+    """A namespace that enforces a Pod Security Standard, where it cannot be known if a pod keeps to it."""
 
     id: ClassVar[str] = "pod-security"
     namespace: str
     level: str
     """`baseline` or `restricted`, as its label says."""
+    is_cut: bool
+    """The pod's template is of a snapshot that holds what scheduling reads; otherwise SecurityContextConstraints fill
+    in what the pod does not say."""
 
     @property
     def facts(self) -> dict[str, object]:
         return {"namespace": self.namespace, "level": self.level}
+
+
+class PodSecurityRefusesMore(NoteFacts, frozen=True, kw_only=True):
+    """A workload that has pods, and would get no other."""
+
+    id: ClassVar[str] = "pod-security-refuses-more"
+    namespace: str
+    refusal: str
+    """In the API server's words."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"namespace": self.namespace, "refusal": self.refusal}
+
+
+class PodSecurityWarning(NoteFacts, frozen=True, kw_only=True):
+    """What the API server warns of and lets in."""
+
+    id: ClassVar[str] = "pod-security-warning"
+    namespace: str
+    warning: str
+    """As kubectl prints it."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"namespace": self.namespace, "warning": self.warning}
 
 
 class Admitted(NoteFacts, frozen=True, kw_only=True):
@@ -84,6 +113,8 @@ AdmissionNote: TypeAlias = (
     RuntimeClassUnknown
     | AdmissionPluginOff
     | PodSecurityUnread
+    | PodSecurityRefusesMore
+    | PodSecurityWarning
     | Admitted
     | AdmittedAsEveryPod
     | DefaultPriority

@@ -8,6 +8,7 @@ from typing import Protocol, TypeGuard
 
 import msgspec
 
+from kschedx.api.pod_security.policy import PREFIX
 from kschedx.api.selectors import Operator
 from kschedx.api.timestamps import nanoseconds
 from kschedx.errors import InputError
@@ -203,7 +204,17 @@ def list_of(change: Change) -> Change:
 def labels(value: object, names: Names) -> object:
     if not is_map(value):
         return None
-    return {label_key(key, names): names.value(key, item) for key, item in value.items() if isinstance(item, str)}
+    return {
+        label_key(key, names): _label_value(key, item, names) for key, item in value.items() if isinstance(item, str)
+    }
+
+
+_STANDARD = re.compile(r"v1\.[0-9]{1,3}")
+
+
+def _label_value(key: str, value: str, names: Names) -> str:
+    """Of a Pod Security Standard the version stays."""
+    return value if key.startswith(PREFIX) and _STANDARD.fullmatch(value) else names.value(key, value)
 
 
 def texts(value: object, names: Names) -> object:

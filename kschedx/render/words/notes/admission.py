@@ -14,7 +14,9 @@ from kschedx.explain.notes.admission import (
     AdmittedAsEveryPod,
     DefaultPriority,
     NamedPriority,
+    PodSecurityRefusesMore,
     PodSecurityUnread,
+    PodSecurityWarning,
     RuntimeClassUnknown,
 )
 
@@ -31,11 +33,21 @@ def text(note: AdmissionNote) -> str:
                 f"namespace {note.namespace} has the annotation {note.annotation}: it counts only where the API server "
                 f"runs {plugin}, which is off unless enabled"
             )
-        case PodSecurityUnread(namespace=namespace, level=level):
+        case PodSecurityUnread(namespace=namespace, level=level, is_cut=is_cut):
+            why = "which the snapshot does not hold enough of the template for"
+            if not is_cut:
+                why = "after SecurityContextConstraints, which are not known here, have filled in the pod"
             return (
-                f"namespace {namespace} enforces Pod Security {level}, which is not looked at here: the API server "
-                "refuses a pod that violates it (--dry-run=server asks)"
+                f"namespace {namespace} enforces Pod Security {level}, {why}: whether the API server takes the pod is "
+                "open (--dry-run=server asks)"
             )
+        case PodSecurityRefusesMore(namespace=namespace, refusal=refusal):
+            return (
+                f"namespace {namespace} would take no other pod of this template ({refusal}): those that run are older "
+                "than its label, or something changes them on their way"
+            )
+        case PodSecurityWarning(warning=warning):
+            return f"kubectl apply warns, and the pod is let in: {warning}"
         case DefaultPriority(source=source, priority=priority):
             return f"{source}, the global default, set priority {priority}"
         case NamedPriority(source=source, priority=priority):

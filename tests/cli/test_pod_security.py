@@ -1,0 +1,173 @@
+"""A pod that Pod Security lets nobody make: the screen, what would help, and where nothing is said for certain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import Manifest
+from tests.cli.manifests import NODE, POD, changed, write
+from tests.command import ROOT, Ran, kschedx
+from tests.conftest import Golden
+
+STORY = ROOT / "fixtures" / "pod-security" / "cluster.yaml"
+CLUSTER: list[dict[str, Any]] = [*yaml.safe_load_all(STORY.read_text(encoding="utf-8"))]
+SPACE, _, _, DEPLOYMENT, REPLICA_SET = CLUSTER
+ASKED = ("why", "deploy/ledger", "-n", "payments", "-s", "cluster.yaml")
+WORDS = 'Error creating: pods "ledger-6d9f5c7b8-new" is forbidden: violates PodSecurity "restricted:v1.33": '
+
+
+def asked(folder: Path, cluster: Sequence[Manifest], *options: str, columns: int = 400) -> Ran:
+    write(folder, *cluster)
+    return kschedx(*ASKED, *options, cwd=folder, columns=columns)
+
+
+def running(count: int) -> list[Manifest]:
+    """Pods that the ReplicaSet has."""
+    owner = {key: REPLICA_SET[key] for key in ("apiVersion", "kind")}
+    owner |= {"name": REPLICA_SET["metadata"]["name"], "uid": REPLICA_SET["metadata"]["uid"], "controller": True}
+    template = REPLICA_SET["spec"]["template"]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"ledger-6d9f5c7b8-{number}",
+                "namespace": "payments",
+                "uid": f"{number}",
+                "creationTimestamp": "2026-03-01T00:00:00Z",
+                "labels": template["metadata"]["labels"],
+                "ownerReferences": [owner],
+            },
+            "spec": {**template["spec"], "nodeName": "node-a"},
+            "status": {"phase": "Running"},
+        }
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_screen(columns: int, golden: Golden) -> None:
+    cluster = str(STORY.relative_to(ROOT))
+    ran = kschedx("why", "deploy/ledger", "-n", "payments", "-s", cluster, columns=columns)
+    assert (ran.code, ran.err) == (1, "")
+    lines = ran.out.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= columns
+    golden.check(Path(__file__).parent / "golden" / f"pod-security-{columns}.txt", ran.out)
+
+
+def test_a_fix_lets_the_pods_in(tmp_path: Path) -> None:
+    for number in ("1", "2"):
+        ran = asked(tmp_path, CLUSTER, "--fix", number, "-o", "yaml")
+        assert ran.code == 1
+        (fixed,) = yaml.safe_load_all(ran.out)
+        others = [
+            one
+            for one in CLUSTER[:4]
+            if (one["kind"], one["metadata"]["name"]) != (fixed["kind"], fixed["metadata"]["name"])
+        ]
+        after = asked(tmp_path, [*others, fixed])
+        assert (after.code, after.out.splitlines()[0]) == (0, "✓ payments/deploy/ledger: all 3 replicas can be placed")
+    assert asked(tmp_path, CLUSTER, "--fix", "3", "-o", "yaml").err == "error: no fix 3: there are 2\n"
+
+
+def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
+    cluster = changed(DEPLOYMENT, "spec.template.spec.hostNetwork", True)
+    ran = asked(tmp_path, [*CLUSTER[:3], cluster])
+    assert (
+        "fix       let namespace payments enforce privileged, for all its pods (verified: then fits node-a" in ran.out
+    )
+    assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
+    assert "the pod insists on what that forbids\n  ✗ host namespaces · hostNetwork=true\n" in ran.out
+    assert '✗ hostPort · container "ledger" uses hostPort 8443' in ran.out
+    assert "seccompProfile ·" not in ran.out
+
+
+def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:
+    path = "spec.template.spec.containers.0.resources.requests.cpu"
+    ran = asked(tmp_path, [*CLUSTER[:3], changed(DEPLOYMENT, path, "9")])
+    assert "(verified for Pod Security; kube-scheduler then: 0/2 nodes are available: 2 Insufficient cpu." in ran.out
+    hard = {"pods": "0"}
+    quota: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": "payments"},
+        "spec": {"hard": hard},
+        "status": {"hard": hard, "used": {"pods": "0"}},
+    }
+    assert (
+        "(verified for Pod Security; then: Pod payments/ledger-6d9f5c7b8-new: Error creating: pods "
+        in asked(tmp_path, [*CLUSTER, quota]).out
+    )
+
+
+def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
+    new = {**DEPLOYMENT, "metadata": {"name": "new", "namespace": "payments"}}
+    write(tmp_path, *CLUSTER)
+    write(tmp_path, new, name="new.yaml")
+    ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert ran.code == 1
+    assert "note      kubectl apply only warns of it: the Deployment is there then, and its pods are not" in ran.out
+    other = {**new, "metadata": {"name": "other", "namespace": "payments"}}
+    write(tmp_path, new, other, name="both.yaml")
+    both = kschedx("why", "-f", "both.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert (both.code, both.out.splitlines()[0]) == (1, "6 pods cannot be scheduled")
+    document = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", "-o", "json", cwd=tmp_path)
+    assert (document.code, document.out) == (1, "")
+    assert 'pods "new-new" is forbidden: violates PodSecurity' in document.err
+
+
+def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
+    """They may be older than the label; only those that are wanted beside them are refused."""
+    all_there = asked(tmp_path, [*CLUSTER, *running(3)])
+    assert all_there.code == 0
+    assert "namespace payments would take no other pod of this template (violates PodSecurity" in all_there.out
+    one_lacks = asked(tmp_path, [*CLUSTER, *running(2)])
+    assert one_lacks.code == 1
+    assert one_lacks.out.startswith("✗ Deployment payments/ledger gets no other pod: Pod Security refuses its pods\n")
+    assert WORDS in one_lacks.out
+
+
+def test_a_template_that_was_cut_down_decides_nothing(tmp_path: Path) -> None:
+    write(tmp_path, *CLUSTER)
+    assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "cut.json", cwd=tmp_path).code == 0
+    ran = kschedx("why", "deploy/ledger", "-n", "payments", "-s", "cut.json", cwd=tmp_path, columns=400)
+    assert ran.code == 0
+    assert "namespace payments enforces Pod Security restricted, which the snapshot does not hold enough" in ran.out
+
+
+def test_an_anonymized_namespace_enforces_what_it_did(tmp_path: Path) -> None:
+    write(tmp_path, *CLUSTER)
+    assert kschedx("snapshot", "-s", "cluster.yaml", "--anonymize", "-o", "hidden.json", cwd=tmp_path).code == 0
+    items = json.loads((tmp_path / "hidden.json").read_text(encoding="utf-8"))["items"]
+    (space,) = [one for one in items if one["kind"] == "Namespace"]
+    its = {key: value for key, value in space["metadata"]["labels"].items() if "pod-security" in key}
+    assert its == {key: value for key, value in SPACE["metadata"]["labels"].items() if "pod-security" in key}
+
+
+def test_releases_before_pod_security_do_not_read_the_labels(tmp_path: Path) -> None:
+    assert asked(tmp_path, CLUSTER, "--kube-version", "1.13").code == 0
+
+
+def test_a_pod_by_itself(tmp_path: Path) -> None:
+    write(tmp_path, NODE, changed(SPACE, "metadata.name", "shop"))
+    write(tmp_path, POD, name="pod.yaml")
+    ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+    assert ran.out.splitlines()[0] == "✗ shop/web-0 is not let in: Pod Security of its namespace refuses it"
+    assert 'pods "web-0" is forbidden: violates PodSecurity "restricted:v1.33": allowPrivilegeEscalation' in ran.out
+    own: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
+    patch = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "securityContext": own}]}}
+    (tmp_path / "try.yaml").write_text(json.dumps(patch), encoding="utf-8")
+    asked = ("why", "pod.yaml", "-s", "cluster.yaml", "--try", "try.yaml")
+    tried = kschedx(*asked, cwd=tmp_path)
+    assert (tried.code, "runAsNonRoot" in tried.err, "seccompProfile (pod or" in tried.err) == (1, False, True)
+    whole = kschedx(
+        *asked, "--try", "spec.securityContext.seccompProfile.type=RuntimeDefault", cwd=tmp_path, columns=400
+    )
+    assert (whole.code, "without it: Unschedulable" in whole.out) == (0, True)
