@@ -217,5 +217,19 @@ def _usage(error: Exception) -> int:
         typer.echo(text, err=True)
         return ExitCode.USAGE
     path = getattr(context, "command_path", "kschedx")
+    text += _meant(text, getattr(context, "command", None))
     typer.echo(f"error: {visible(text.replace('Value error, ', ''))}\nSee '{path} --help' for usage.", err=True)
     return ExitCode.USAGE
+
+
+def _meant(text: str, command: object) -> str:
+    """The option that a file without one is for, of a command that takes no such argument."""
+    from pathlib import Path
+
+    file = next((one for one in sys.argv[1:] if one in text and Path(one).exists()), "")
+    if not text.startswith("Got unexpected extra argument") or not file:
+        return ""
+    known = {flag for parameter in getattr(command, "params", ()) for flag in parameter.opts}
+    options = {"-f": "manifests go with -f", "-s": "a dump goes with -s"}
+    said = ", ".join(hint for flag, hint in options.items() if flag in known)
+    return f" ({said})" if said else ""

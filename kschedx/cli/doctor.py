@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from kschedx.cli import connection
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import READS
@@ -20,12 +22,13 @@ HELP = """What is in a dump, what is missing, which answers that weakens, and ho
 It goes on where `kschedx why` refuses a dump, and tells everything that it finds: files and objects that cannot be
 read, objects that are there twice, pods on unknown nodes, two clusters or two times in one dump.
 
-Without --snapshot it looks at the cluster that kubectl would talk to.
+DUMP is what other commands take with --snapshot: files, folders and archives.
+Without one it looks at the cluster that kubectl would talk to.
 
 \b
 Examples:
-  kschedx doctor -s must-gather.tar.gz           # a dump that somebody sent
-  kschedx doctor -s nodes.json -s pods.json      # several files are one dump
+  kschedx doctor must-gather.tar.gz              # a dump that somebody sent
+  kschedx doctor nodes.json pods.json            # several files are one dump
 
 Exit codes: 0 nothing was found that weakens an answer, 1 something was, 2 nothing can be read.
 """
@@ -34,6 +37,7 @@ SUMMARY = "What is in a dump, and what is missing."
 
 @asks(*READS)
 def doctor(
+    dump: Annotated[list[str] | None, typer.Argument(metavar="[DUMP]...", show_default=False)] = None,
     output: Annotated[
         Format | None,
         option(
@@ -46,7 +50,8 @@ def doctor(
 ) -> int:
     """The command; its help is HELP."""
     where = question.where
-    diagnosis = _of_files(question.snapshot, where) if question.snapshot else _of_cluster(where)
+    paths = [*question.snapshot, *(dump or ())]
+    diagnosis = _of_files(paths, where) if paths else _of_cluster(where)
 
     def screen(wide: bool) -> None:
         from kschedx.render.doctor_screen import print_diagnosis
@@ -68,7 +73,7 @@ def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
     from kschedx.errors import InputError
 
     if where.given:
-        raise InputError(f"{where.given} is about a live cluster, and --snapshot names files")
+        raise InputError(f"{where.given} is about a live cluster, and a dump is files")
     return diagnose(contents_of(paths), paths)
 
 

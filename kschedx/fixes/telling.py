@@ -8,7 +8,7 @@ from itertools import islice
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.model import Certainty, Fix
 from kschedx.fixes.situation import Situation
-from kschedx.fixes.steps import AwaitController, Step, TakeOldFirst
+from kschedx.fixes.steps import AwaitController, RequestAtMost, Step, TakeOldFirst
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.unheard import Kind, Stake, Unheard
 
@@ -26,7 +26,7 @@ def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
     told: list[Cost] = []
     for one in ordered:
         cost = one.proposal.cost
-        if _is_needlessly_long(one, ordered):
+        if _is_needlessly_long(one, ordered) or any(_takes_needlessly(one, other) for other in ordered):
             continue
         if cost is Cost.OTHER_PODS and Cost.WAITING in told:
             continue  # kube-scheduler chooses better whom to evict
@@ -42,6 +42,16 @@ def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> boo
     cost, steps = one.proposal.cost, len(one.proposal.steps)
     shorter = [other.proposal.cost for other in all_of_them if len(other.proposal.steps) < steps]
     return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
+
+
+def _takes_needlessly(one: Situation, other: Situation) -> bool:
+    """Nobody asks for less than is needed where that opens no further node."""
+    match one.proposal.steps, other.proposal.steps:
+        case [RequestAtMost(amounts=less)], [RequestAtMost(amounts=more)] if less != more:
+            allowed = {each.resource: each.amount for each in less}
+            covers = all(each.resource in allowed and allowed[each.resource] <= each.amount for each in more)
+            return covers and {*one.feasible} <= {*other.feasible}
+    return False
 
 
 def _awaits(situation: Situation) -> bool:

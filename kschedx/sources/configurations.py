@@ -159,7 +159,12 @@ def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
 
 
 def _named(value: object) -> Iterator[str]:
-    """Files that a scheduler is started with --config for: a container's arguments, kubeadm's, k3s'."""
+    """Files that a scheduler is started with --config for: a container's arguments, kubeadm's, k3s'; also in a text
+    within, as kind and Cluster API have them."""
+    if isinstance(value, str) and "scheduler" in value and "\n" in value:
+        with suppress(InputError):
+            for document in _parsed(value, Place()):
+                yield from _named(document)
     if isinstance(value, list):
         for item in value:
             yield from _named(item)

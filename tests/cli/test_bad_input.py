@@ -232,6 +232,8 @@ def test_a_target_that_does_not_exist(bad: Bad, tmp_path: Path) -> None:
         (("why", "x", "-o", "jason"), "allowed are wide, json, yaml, name"),
         (("why", "x", "-s"), "-s"),
         (("completion", "tcsh"), "'bash'"),
+        (("simulate", "README.md"), "(manifests go with -f, a dump goes with -s)"),
+        (("snapshot", "README.md", "-o", "x.json"), "(a dump goes with -s)"),
     ],
     ids=" ".join,
 )

@@ -35,3 +35,11 @@ def test_a_refused_archive_is_one_line_whatever_its_names(tmp_path: Path) -> Non
     assert ran.err.removeprefix(f"error: {tmp_path}/") == (
         "dump: ../\\x1b[2J[bold]\\n.yaml: a name that leads out of the archive (nothing of it is read)\n"
     )
+
+
+def test_doctor_takes_a_dump_with_and_without_its_option(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(forms.tar(forms.must_gather()))
+    with_option, without = kschedx("doctor", "-s", tmp_path / "dump"), kschedx("doctor", tmp_path / "dump")
+    assert without == with_option
+    assert without.out
+    assert kschedx("doctor", tmp_path / "dump", "--context", "x").code == 2

@@ -201,3 +201,11 @@ def test_the_control_plane_under_its_old_name() -> None:
     first, *others = told(*nodes, pod("me", nodeSelector={old: ""}, tolerations=[tolerating]))
     assert first == f"tolerate {CONTROL_PLANE}, select {label}= instead of {old}="
     assert others == [f"drop {old}="]
+
+
+def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
+    """What a node takes that other reasons keep the pod from helps, too, and no more than the most that does."""
+    worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
+    control_plane = node("cp", taints=[CONTROL_PLANE], allocatable={"cpu": "1800m", "memory": "4Gi", "pods": "10"})
+    amounts = [title for title in told(worker, control_plane, wanting(cpu="4")) if title.startswith("request")]
+    assert amounts == ["request at most 2200m cpu"]
