@@ -388,6 +388,8 @@ def refuse_unknown(name: str, group: str) -> None:
     known = KINDS.get(name)
     if known is not None:
         hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
+    elif (group, name) == ("", "Status"):
+        hint = "an API server answers so when it refuses: its message says why"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)

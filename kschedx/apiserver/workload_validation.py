@@ -40,7 +40,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     if not _map(spec.get("template")):
         return
     if not isinstance(written, Mapping):
-        hint = _PATCH if _lacks_images(_map(spec.get("template"))) else ""
+        hint = _PATCH if _is_of_patch(_map(spec.get("template"))) else ""
         yield InputError("a selector is required", place=Place(field="spec.selector"), hint=hint)
         return
 
@@ -75,10 +75,11 @@ def _claim(manifest: Mapping[str, object], field: str) -> Iterator[InputError]:
     return validate_claim_spec(spec, field)
 
 
-def _lacks_images(template: Mapping[str, object]) -> bool:
-    """As a patch does, which repeats of its containers only what it changes."""
+def _is_of_patch(template: Mapping[str, object]) -> bool:
+    """As one repeats only what it changes, and so has no labels, or no images."""
     containers = _map(template.get("spec")).get("containers")
-    return not isinstance(containers, list) or any("image" not in _map(one) for one in containers)
+    has_images = isinstance(containers, list) and all("image" in _map(one) for one in containers)
+    return not has_images or not _map(template.get("metadata")).get("labels")
 
 
 def _map(value: object) -> Mapping[str, object]:

@@ -207,9 +207,8 @@ class Manifests:
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
             hint = "make its manifests first: kubectl kustomize FOLDER | kschedx why -"
         elif foreign is not None:
-            hint = (
-                f"which pods a {foreign.get('kind')} has is known to its controller alone: ask about those that it made"
-            )
+            controller = f"which pods come of {foreign.get('kind')} is known to its controller alone"
+            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}: ask about those that it made")
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
@@ -228,6 +227,17 @@ def named(target: str, written: Sequence[Written], namespace: str | None) -> lis
         return its_kind.lower() in kinds and its_name == name and namespace in (None, space)
 
     return [one for one in written if is_meant(one)]
+
+
+_RENDERED = {
+    ("Template", "template.openshift.io"): "make its objects first: oc process --local -f FILE -o yaml | kschedx why -",
+    ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
+        "make its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
+    ),
+    ("HelmRelease", "helm.toolkit.fluxcd.io"): "render its chart with its values first: helm template | kschedx why -",
+    ("Application", "argoproj.io"): "make its manifests first: argocd app manifests NAME | kschedx why -",
+}
+"""What turns others' objects into manifests."""
 
 
 def _claim_names(pod: Manifest) -> Iterator[str]:

@@ -20,8 +20,12 @@ _TEXT = (
     (re.compile(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
     (re.compile(rb"\A-----BEGIN "), "a key or certificate"),
     (re.compile(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
-    (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl"),
-    (re.compile(rb"\AName: {2,}+.*+\n"), "the output of `kubectl describe`"),
+    (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
+    (
+        re.compile(rb"\AName: {2,}+.*+\n"),
+        "the output of `kubectl describe`, not of `get -o yaml`",
+    ),
+    (re.compile(rb"\A(?:error: |Error from server|Unable to connect to the server)"), "an error of kubectl"),
     (re.compile(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
     (re.compile(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
 )

@@ -205,7 +205,11 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
     [
         (
             {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "k"}, "spec": {}},
-            "Kafka (kafka.strimzi.io) (which pods a Kafka has is known to its controller alone",
+            "Kafka (kafka.strimzi.io) (which pods come of Kafka is known to its controller alone",
+        ),
+        (
+            {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "r"}},
+            "(render its chart with its values first: helm template | kschedx why -)",
         ),
         ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, "nothing that makes one: ConfigMap"),
         (
