@@ -5,7 +5,7 @@ Upstream: scheduling/nodeclaim.go, nodeclaimtemplate.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.api.karpenter import NODE_POOL, NodePool
 from kschedx.api.types import Pod, Taint
 from kschedx.karpenter.amounts import Amount, amounts_of, merged
-from kschedx.karpenter.instance_types import InstanceType, filter_types
+from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
 from kschedx.karpenter.labels import HOSTNAME, class_label, well_known
 from kschedx.karpenter.pod_data import PodData
 from kschedx.karpenter.ports import PortUsage, ports_of
@@ -180,3 +180,10 @@ class NewNode:
         topologies.register(HOSTNAME, self._host_name)
         topologies.record(data.pod, data.key, self.template.taints, accepted.requirements)
         self._ports.add(data.pod)
+
+    def keep_cheapest(self, most: int) -> Mapping[str, int]:
+        """Leaves the types that the cloud is asked for. Returns the keys of `minValues` of which these have too few
+        values, with how many."""
+        cut = cheapest(self.types, self.requirements, self.template.allowed, most)
+        self.types = cut.types
+        return cut.too_few

@@ -22,7 +22,7 @@ from kschedx.karpenter.overlays import in_force
 from kschedx.karpenter.pods import UNSCHEDULABLE, Looked, Outcome, look_at
 from kschedx.karpenter.preferences import requirements_of
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
-from kschedx.karpenter.rejections import REASONS, Rejection
+from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, Rejection
 from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.scheduler import Failure, Result
 from kschedx.karpenter.seen import Known, known_types
@@ -78,14 +78,14 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     @property
     def text_is_known(self) -> bool:
         """What an instance type would need depends on all of them."""
-        return self.types_are_known or not isinstance(self.rejection, NoInstanceType)
+        return self.types_are_known or not isinstance(self.rejection, NoInstanceType | CheapestAreTooFew)
 
     @property
     def distance(self) -> int:
         """How far it is from taking the pod: the earlier Karpenter gives up, the less is known to be right."""
         return {
-            "limit-reached": 0, "node-limit-reached": 0, "no-instance-type": 1, "unsatisfiable-topology": 2,
-            "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
+            "limit-reached": 0, "node-limit-reached": 0, "no-instance-type": 1, "cheapest-are-too-few": 1,
+            "unsatisfiable-topology": 2, "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
         }.get(self.reason, 4)  # fmt: skip
 
     def minimum(self, key: str) -> int:
@@ -258,7 +258,8 @@ class Karpenter:
     def _text_is_known(self, failure: Failure) -> bool:
         """What an instance type would need depends on all of them."""
         return all(
-            self.known[one.pool].types.are_all or not isinstance(one.rejection, NoInstanceType) for one in failure.pools
+            self.known[one.pool].types.are_all or not isinstance(one.rejection, NoInstanceType | CheapestAreTooFew)
+            for one in failure.pools
         ) and not any(one.why == "no-types" and not self.types_are_known for one in self.skipped)
 
     @cached_property
@@ -278,6 +279,8 @@ class Karpenter:
         if isinstance(rejection, NoInstanceType) and not known.types.are_all:
             is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
             certainty = Certainty.REJECTS if is_sure else Certainty.UNKNOWN
+        elif isinstance(rejection, CheapestAreTooFew) and not known.types.are_all:
+            certainty = Certainty.UNKNOWN
         return PoolVerdict(
             pool=self._pool(name),
             certainty=certainty,

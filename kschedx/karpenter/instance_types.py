@@ -1,6 +1,7 @@
 """Instance types: which of them are left for requirements and requests, and what Karpenter says where none is.
 
-Upstream: pkg/cloudprovider/types.go, filterInstanceTypesByRequirements in scheduling/nodeclaim.go.
+Upstream: pkg/cloudprovider/types.go (Truncate, OrderByPrice), filterInstanceTypesByRequirements in
+scheduling/nodeclaim.go.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from kschedx.api.karpenter import CAPACITY_TYPE
 from kschedx.api.types import Labels
+from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.karpenter.amounts import ZERO, Amounts, allocatable, fits, merged, written
 from kschedx.karpenter.labels import RESERVATION_ID, RESERVED, ZONE
 from kschedx.karpenter.requirements import Requirement, Requirements
@@ -214,6 +216,25 @@ def filter_types(
             too_few={} if relaxes_min_values else too_few,
         )
     )
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """What is left of a new node's types when the cloud is asked for it."""
+
+    types: tuple[InstanceType, ...]
+    too_few: Mapping[str, int] = {}
+    """Keys of `minValues` with how many values the types that are left have."""
+
+
+def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int) -> Cut:
+    """The cloud is asked for so many types at most. Where a price is not known nothing is cut off: which are the
+    cheapest cannot be told."""
+    priced = [(one.price(requirements, allowed), one) for one in types]
+    if len(types) <= most or any(price == inf for price, _ in priced):
+        return Cut(types=tuple(types))
+    sort_slice(priced, lambda a, b: a[0] < b[0])
+    left = tuple(one for _, one in priced[:most])
+    return Cut(types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {})
 
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.api.types import Taint
 from kschedx.karpenter.amounts import Amount
-from kschedx.karpenter.instance_types import NoInstanceType
+from kschedx.karpenter.instance_types import NoInstanceType, too_few_text
 from kschedx.karpenter.ports import HostPort
 from kschedx.karpenter.requirements import Conflict
 from kschedx.karpenter.topology import Unsatisfiable
@@ -76,6 +76,21 @@ class NodeLimitReached(Struct, frozen=True, kw_only=True):
         return f"node limits have been exhausted for nodepool (NodePool={self.pool})"
 
 
+class CheapestAreTooFew(Struct, frozen=True, kw_only=True):
+    """A node would do, but the cloud is asked for its cheapest types alone, and these do not meet `minValues`."""
+
+    pool: str
+    most: int
+    too_few: Mapping[str, int]
+
+    @property
+    def text(self) -> str:
+        return (
+            "pod didn’t schedule because NodePool couldn’t meet minValues requirements, validating minValues, "
+            f"{too_few_text(self.too_few)} (NodePool={self.pool})"
+        )
+
+
 REASONS: Mapping[type[Struct], str] = {
     NotTolerated: "untolerated-taint",
     PortTaken: "host-port-taken",
@@ -84,10 +99,20 @@ REASONS: Mapping[type[Struct], str] = {
     NoInstanceType: "no-instance-type",
     LimitReached: "limit-reached",
     NodeLimitReached: "node-limit-reached",
+    CheapestAreTooFew: "cheapest-are-too-few",
 }
 """Ids for documents."""
 
-Rejection = NotTolerated | PortTaken | Incompatible | Unsatisfiable | NoInstanceType | LimitReached | NodeLimitReached
+Rejection = (
+    NotTolerated
+    | PortTaken
+    | Incompatible
+    | Unsatisfiable
+    | NoInstanceType
+    | LimitReached
+    | NodeLimitReached
+    | CheapestAreTooFew
+)
 
 
 def volume_conflict(conflicts: tuple[Conflict, ...]) -> Incompatible:

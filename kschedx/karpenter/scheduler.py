@@ -17,13 +17,16 @@ from kschedx.karpenter.existing import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.pod_data import PodData
 from kschedx.karpenter.preferences import relaxed
-from kschedx.karpenter.rejections import LimitReached, NodeLimitReached, Rejection
+from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
 from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.settings import Settings
 from kschedx.karpenter.topologies import Topologies
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
 NO_TYPES = "nodepool requirements filtered out all available instance types"
+
+MOST_TYPES = 600
+"""Of a new node, that the cloud is asked for (MaxInstanceTypes in nodeclaimtemplate.go)."""
 
 
 class PoolRejection(Struct, frozen=True, kw_only=True):
@@ -106,8 +109,17 @@ class Round:
             self._topologies.update(data[key].pod, key)
             queue.append(key)
             last_length[key] = len(queue)
+        new: list[NewNode] = []
+        for node in self._new:
+            too_few = node.keep_cheapest(MOST_TYPES)
+            if too_few and not self._settings.relaxes_min_values:
+                pool = node.template.name
+                rejection = CheapestAreTooFew(pool=pool, most=MOST_TYPES, too_few=too_few)
+                failures |= dict.fromkeys(node.pods, Failure(pools=(PoolRejection(pool=pool, rejection=rejection),)))
+            else:
+                new.append(node)
         return Result(
-            new=tuple(self._new),
+            new=tuple(new),
             existing=self._existing.placed,
             failures=failures,
             relaxed=frozenset(gave_up),

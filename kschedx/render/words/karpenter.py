@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from kschedx.api.karpenter import NodeOverlay
@@ -16,6 +16,7 @@ from kschedx.karpenter.labels import ZONE
 from kschedx.karpenter.pods import Outcome
 from kschedx.karpenter.provisioning import SkippedPool
 from kschedx.karpenter.rejections import (
+    CheapestAreTooFew,
     Incompatible,
     LimitReached,
     NodeLimitReached,
@@ -114,6 +115,9 @@ def headline(verdict: PoolVerdict) -> str:
             return f"limit reached: {count(limit, 'node')} of at most {limit}"
         case NoInstanceType():
             return _no_type(verdict, rejection)
+        case CheapestAreTooFew(most=most, too_few=too_few):
+            told = ", ".join(_too_few(verdict, too_few))
+            return f"the cloud is asked for the {most} cheapest instance types alone, which are too few: {told}"
         case _:
             assert_never(rejection)
 
@@ -190,10 +194,7 @@ def written(resource: str, one: Amount) -> str:
 
 def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     if rejection.too_few:
-        told = (
-            f"{key} {number} of at least {verdict.minimum(key)}" for key, number in sorted(rejection.too_few.items())
-        )
-        return f"too few instance types are left: {', '.join(told)}"
+        return f"too few instance types are left: {', '.join(_too_few(verdict, rejection.too_few))}"
     asked = rejection.requirements.about(ZONE)
     if verdict.zones and not any(map(asked.has, verdict.zones)):
         zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
@@ -209,6 +210,11 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
         return f"{which} is large enough: {nearest.name}, the largest that would do, is short by {shorts}"
     lacking = _lacking(verdict, rejection)
     return f"{which} has what is asked for{f': {lacking}' if lacking else ''}"
+
+
+def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
+    for key, number in sorted(too_few.items()):
+        yield f"{key} {number} of at least {verdict.minimum(key)}"
 
 
 def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
