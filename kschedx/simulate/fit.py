@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.answer.explanation import Explanation
+from kschedx.api.selectors import required_node_affinity
 from kschedx.api.types import Node, Pod
 from kschedx.errors import InputError, Place
 from kschedx.explain.missing import require_for_decision
@@ -31,7 +32,7 @@ Json = dict[str, object]
 
 MOST = 5_000
 """Pods that are tried where nobody says how many; more is told as that."""
-SHAPES = 4
+SHAPES = 8
 """Kinds of nodes that are tried where some are missing."""
 
 
@@ -192,7 +193,7 @@ def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[Missing]:
     options = simulator.run.scheduler.nodes.options
     daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
     comparison = compares_taints(simulator.setup)
-    for template in _shapes(cluster.snapshot.cluster.nodes)[: SHAPES * 2]:
+    for template in _shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
         left = list(rows)
         added = 0
         while left:
@@ -208,14 +209,17 @@ def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[Missing]:
         cluster.revert(mark)
 
 
-def _shapes(nodes: Sequence[Node]) -> list[Node]:
-    """A node of each kind, the most common kind first: the same size, taints, and labels but for those of one node or
-    zone."""
-    found: dict[object, list[Node]] = {}
+def _shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
+    """A node of each kind: the same size and taints, and selected by the pod or not. Those that it selects come first,
+    then the most common kind."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    selected = required_node_affinity(pod.spec.node_selector, required)
+    found: dict[tuple[bool, object], list[Node]] = {}
     for node in nodes:
-        shape = (
-            tuple(sorted(node.status.allocatable.items())),
-            tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/")),
-        )
-        found.setdefault(shape, []).append(node)
-    return [alike[0] for alike in sorted(found.values(), key=lambda alike: -len(alike))]
+        size = tuple(sorted(node.status.allocatable.items()))
+        taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
+        is_selected = selected.matches(node.metadata.labels, node.name)
+        found.setdefault((is_selected, (size, taints)), []).append(node)
+    ordered = sorted(found.items(), key=lambda kind: (not kind[0][0], -len(kind[1])))
+    return [alike[0] for _, alike in ordered]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,15 @@ def test_how_many_nodes_like_which_are_missing() -> None:
     found = fitted("batch-0", 10)
     assert found.count == 6
     assert [(one.like, one.nodes) for one in found.missing] == [("node-1", 1), ("node-4", 2)]
+
+
+def test_only_nodes_that_the_pod_selects_are_missing() -> None:
+    objects = [*nodes(("4",) * 5), *deployment("web", "3", [None], node_selector={"disk": "ssd"})]
+    metadata: Any = objects[4]["metadata"]
+    metadata["labels"]["disk"] = "ssd"
+    snapshot = Snapshot.from_objects(objects)
+    found = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=3)
+    assert (found.count, [(one.like, one.nodes) for one in found.missing]) == (1, [("node-5", 2)])
 
 
 def test_more_nodes_do_not_help_who_fits_on_none() -> None:
