@@ -71,7 +71,7 @@ def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
             return replace(proposal, taken_back=dict(released))
         case s.CreateDeviceClass(name=name):
             return proposal.having(DeviceClass(metadata=ObjectMeta(name=name)))
-        case s.DeletePods(victims=victims):
+        case s.DeletePods(victims=victims) | s.AwaitTermination(victims=victims) | s.StopWorkload(victims=victims):
             return replace(proposal, deleted=tuple(sorted({*proposal.deleted, *(one.row for one in victims)})))
         case s.TakeOldFirst(old=old):
             return replace(proposal, deleted=tuple(sorted({*proposal.deleted, old.row})))

@@ -14,13 +14,16 @@ from msgspec.structs import replace
 
 from kschedx.api.devices import ResourceSlice
 from kschedx.api.quantity import Unit, format_quantity
+from kschedx.api.resource_names import is_extended_resource
 from kschedx.api.resources import pod_request
 from kschedx.api.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.api.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
 from kschedx.findings import (
     DriverNotInstalled,
+    ExistingAntiAffinityConflict,
     Finding,
     MissingNodeFeatures,
+    PodAntiAffinityConflict,
     TopologyLabelMissing,
     TopologySpreadSkew,
 )
@@ -34,40 +37,67 @@ from kschedx.fixes.new_devices import (
     slices_with,
     wanted_devices,
 )
+from kschedx.fixes.node_taints import OF_CONTROL_PLANE, is_of_the_kind
 from kschedx.fixes.required_labels import labels_for, requirements_of
 from kschedx.fixes.situation import Place, Situation
 
 MOST_MODELS = 6
 """Nodes after which a new one is modelled: each stands in another domain, or has other devices."""
+MOST_COPIES = 4
+"""Nodes of which one more is tried."""
 PODS = "110"
 """kubelet's own default of how many pods a node takes."""
-FRESH = "new"
-"""The domain of a node that stands where none does."""
 
 
 def one_more_node(place: Place) -> s.AddNode:
-    """An empty node of the same kind under a name of its own; annotations, instance and times are those of the old
-    one."""
-    node = place.node
+    """An empty node of the same kind."""
+    return _one_more(place.node, place.situation)
+
+
+def _one_more(node: Node, situation: Situation) -> s.AddNode:
+    """Under a name of its own; annotations, instance, times, and what is wrong with it now are those of the old one."""
     name = f"{node.name}-new"
     labels = {**node.metadata.labels, HOSTNAME: name}
     conditions = tuple(replace(one, last_transition_time=None, reason="", message="") for one in node.status.conditions)
+    taints = tuple(filter(is_of_the_kind, node.spec.taints))
     new = replace(
         node,
         metadata=ObjectMeta(name=name, labels=labels),
-        spec=replace(node.spec, provider_id=""),
+        spec=replace(node.spec, provider_id="", unschedulable=False, taints=taints),
         status=replace(node.status, conditions=conditions),
     )
-    return s.AddNode(node=new, like=node.name, taken=place.situation.taken_by_daemons(new))
+    return s.AddNode(node=new, like=node.name, taken=situation.taken_by_daemons(new))
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
-    """Candidates, the most plain first."""
+    """Candidates: one more of those that there are, then the most plain ones."""
     pod = situation.pod
-    keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation)}))
+    keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
     if needs_devices(situation):
         yield from _with_devices(situation, keys)
+    else:
+        yield from islice(_copies(situation), MOST_COPIES)
     yield from _plain(situation, keys)
+
+
+def _copies(situation: Situation) -> Iterator[s.AddNode]:
+    """Of the nearest node of each group that has as much as the pod asks for, and nothing special besides."""
+    cluster = situation.snapshot.cluster
+    asked = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    known = {name: column for column, name in enumerate(cluster.resources.names)}
+    if any(amount > 0 and name not in known for name, amount in asked.items()):
+        return
+    for group in situation.groups:
+        row = situation.nodes.cluster_row(group.exemplar.row)
+        enough = all(cluster.allocatable[row, known[name]] >= amount for name, amount in asked.items() if amount > 0)
+        node = cluster.nodes[row]
+        of_control_plane = any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints)
+        special = any(
+            is_extended_resource(name) and str(amount) != "0" and not asked.get(name)
+            for name, amount in node.status.allocatable.items()
+        )
+        if enough and not of_control_plane and not special:
+            yield _one_more(node, situation)
 
 
 def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
@@ -167,6 +197,14 @@ def _topology_keys_of_profile(situation: Situation) -> Iterator[str]:
             yield finding.topology_key
 
 
+def _keys_of_all(situation: Situation) -> Iterator[str]:
+    """Those over which pods keep away from each other, where every node has the label: so would a new one."""
+    rules = (PodAntiAffinityConflict, ExistingAntiAffinityConflict)
+    keys = dict.fromkeys(one.topology_key for one in _findings(situation) if isinstance(one, rules))
+    nodes = situation.snapshot.cluster.nodes
+    yield from (key for key in keys if all(key in node.metadata.labels for node in nodes))
+
+
 def _models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node | None]:
     """A node in each domain, nearest first, with the devices that nodes there have; None for a domain of its own."""
     yield from islice(_distinct_models(situation, keys), MOST_MODELS)
@@ -188,7 +226,7 @@ def _distinct_models(situation: Situation, keys: tuple[str, ...]) -> Iterator[No
 
 
 def _domain(model: Node | None, key: str) -> str:
-    return FRESH if model is None else model.metadata.labels.get(key, FRESH)
+    return s.DOMAIN_OF_ITS_OWN if model is None else model.metadata.labels.get(key, s.DOMAIN_OF_ITS_OWN)
 
 
 def _slices_of(situation: Situation, model: Node, name: str) -> Iterator[ResourceSlice]:

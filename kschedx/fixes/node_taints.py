@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kschedx.api.types import Node, Pod, Taint
-from kschedx.findings.node import CONDITION_OF_TAINT
+from kschedx.findings.node import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.required_labels import NEW_NAMES, own_terms
 
 LIFECYCLE = "kube-controller-manager"
@@ -41,6 +41,16 @@ KEPT = (
 """Taints of nodes that are unwell, about to go, or kept for the control plane, the provider's own pods or a single pod:
 neither to tolerate nor to remove them is a fix."""
 
+ABOUT_TO_GO = (
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "node.kubernetes.io/out-of-service",
+)
+
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 """Taints, and labels, of the nodes that the cluster itself runs on."""
 
@@ -50,6 +60,11 @@ def taken_away_by(taint: Taint) -> str:
     if taint.key.endswith(AGENT_NOT_READY):
         return taint.key.removesuffix(AGENT_NOT_READY)
     return TAKEN_AWAY_BY.get(taint.key, "")
+
+
+def is_of_the_kind(taint: Taint) -> bool:
+    """Whether a new node of the same kind has it too: it says nothing of how this one is just now."""
+    return not taken_away_by(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:

@@ -43,7 +43,7 @@ def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
     found: Owner | None = None
     while controller is not None and controller.kind in KINDS and KINDS[controller.kind].template:
         raw = snapshot.workloads.get((controller.kind, pod.metadata.namespace, controller.name))
-        if raw is None and found is None and (above_it := _deployment_of(controller, pod)) is not None:
+        if raw is None and found is None and (above_it := _deployment_of(controller, pod.metadata.labels)) is not None:
             controller = above_it
             continue
         if raw is None:
@@ -57,13 +57,23 @@ def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
         except (msgspec.DecodeError, msgspec.ValidationError):
             break
         found = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
-        controller = next((one for one in above if one.controller), None) or _deployment_of(controller, pod)
+        controller = next((one for one in above if one.controller), None) or _deployment_of(
+            controller, pod.metadata.labels
+        )
     return found
 
 
-def _deployment_of(controller: OwnerReference, pod: Pod) -> OwnerReference | None:
+def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
+    """Kind and name of what makes a pod with these labels: the Deployment, not its ReplicaSet."""
+    if controller is None:
+        return None
+    above = _deployment_of(controller, labels) or controller
+    return above.kind, above.name
+
+
+def _deployment_of(controller: OwnerReference, labels: Mapping[str, str]) -> OwnerReference | None:
     """The Deployment of a ReplicaSet that is not there: its name, less the hash that the pod carries too."""
-    template_hash = pod.metadata.labels.get("pod-template-hash")
+    template_hash = labels.get("pod-template-hash")
     if controller.kind != "ReplicaSet" or not template_hash or not controller.name.endswith(f"-{template_hash}"):
         return None
     name = controller.name.removesuffix(f"-{template_hash}")

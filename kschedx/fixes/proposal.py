@@ -14,7 +14,17 @@ from kschedx.api.types import Node, Pod
 from kschedx.fixes.changes import Change, Json, Target
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.manifests import add, manifest, node_patch, pod_patch, pointer
-from kschedx.fixes.steps import AwaitController, CreateVolume, RepairNode, ResourceAmount, Step, TakeOldFirst
+from kschedx.fixes.steps import (
+    AwaitController,
+    AwaitTermination,
+    CreateVolume,
+    DeletePods,
+    RepairNode,
+    ResourceAmount,
+    Step,
+    StopWorkload,
+    TakeOldFirst,
+)
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -139,16 +149,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
         patch = tuple(pod_patch(held, self.pod))
         if patch:
             yield Change(target=_target("Pod", self.pod.metadata.namespace, self.pod.metadata.name), patch=patch)
-        rollouts = {step.old.row: step for step in self.steps if isinstance(step, TakeOldFirst)}
-        for step in rollouts.values():
-            namespace, name = pod.metadata.namespace, step.deployment
-            target = Target(api_version="apps/v1", kind="Deployment", namespace=namespace, name=name)
-            strategy = add("/spec/strategy", RECREATE if step.is_single else ONE_OLD_FIRST)
-            yield Change(target=target, patch=(strategy,))
+        for step in self.steps:
+            if isinstance(step, TakeOldFirst):
+                yield _taking_old_first(step, pod.metadata.namespace)
+            elif isinstance(step, StopWorkload):
+                yield _stopped(step)
+        by = dict(self._deleted_by())
         for row in self.deleted:
             pods = snapshot.pods
             target = _target("Pod", pods.namespaces[row], pods.names[row])
-            yield Change(target=target, delete=True, by=CONTROLLER_MANAGER if row in rollouts else "")
+            yield Change(target=target, delete=True, by=by[row])
         if self.deleted or self.taken_back:
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
@@ -172,10 +182,39 @@ class Proposal(Struct, frozen=True, kw_only=True):
             for change in _changes(_existing(one, snapshot), one):
                 yield replace(change, by=driver) if driver else change
 
+    def _deleted_by(self) -> Iterator[tuple[int, str]]:
+        """Pods that go, and who deletes them; nobody but whoever makes the change where that is empty."""
+        for step in self.steps:
+            match step:
+                case TakeOldFirst(old=old):
+                    yield old.row, CONTROLLER_MANAGER
+                case StopWorkload(victims=victims):
+                    yield from ((one.row, CONTROLLER_MANAGER) for one in victims)
+                case AwaitTermination(victims=victims):
+                    yield from ((one.row, KUBELET) for one in victims)
+                case DeletePods(victims=victims):
+                    yield from ((one.row, SCHEDULER if step.by_preemption else "") for one in victims)
+                case _:
+                    pass
+
     def _drivers(self) -> dict[tuple[str, str, str], str]:
         """What a storage class's driver makes and binds, where it comes to do so."""
         made = [step for step in self.steps if isinstance(step, CreateVolume) and step.provisioner]
         return {_key(one): step.provisioner for step in made if step.claim for one in (step.volume, step.claim)}
+
+
+def _taking_old_first(step: TakeOldFirst, namespace: str) -> Change:
+    target = Target(api_version="apps/v1", kind="Deployment", namespace=namespace, name=step.deployment)
+    return Change(target=target, patch=(add("/spec/strategy", RECREATE if step.is_single else ONE_OLD_FIRST),))
+
+
+def _stopped(step: StopWorkload) -> Change:
+    target = Target(api_version=step.api_version, kind=step.kind, namespace=step.namespace, name=step.name)
+    return (
+        Change(target=target, delete=True)
+        if step.is_deleted
+        else Change(target=target, patch=(add("/spec/replicas", 0),))
+    )
 
 
 def _changes(before: Object | None, after: Object) -> Iterator[Change]:

@@ -13,18 +13,20 @@ from kschedx.fixes.node_remedies import host_port_remedies, taint_remedies, unco
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.situation import Place
 from kschedx.fixes.topology_remedies import existing_rule_remedies, own_rule_remedies, spread_remedies
-from kschedx.fixes.victims import delete_named
+from kschedx.fixes.victims import stop_holder, take_from_holder
 from kschedx.fixes.volume_remedies import volume_remedies
 
 
 def last_remedies(found: Sequence[f.Finding], place: Place) -> tuple[tuple[s.Step, ...], ...]:
-    """The same where no other node would do: what the pod is tied to stands on one that is too small, or is where no
-    node can be."""
+    """The same where no other node would do: what the pod is tied to stands on one that is too small, is where no node
+    can be, or is in the hands of a more important pod."""
     short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     groups: list[tuple[s.Step, ...]] = [(larger_node(short, place),)] if short else []
     for one in found:
         if isinstance(one, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
             groups.append(tuple(give_up_volume(one, place)))
+        elif isinstance(one, f.ClaimInUse | f.DiskConflict):
+            groups.append(tuple(stop_holder(one.holder, place) or take_from_holder(one.holder, place)))
         elif not isinstance(one, f.InsufficientResource | f.TooManyPods):
             groups.append(tuple(_for_one(one, place)))
     return tuple(groups)
@@ -62,7 +64,7 @@ def _for_one(finding: f.Finding, place: Place) -> Iterator[s.Step]:
         case f.ExistingAntiAffinityConflict():
             yield from existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():
-            yield from delete_named(finding.holder, place)
+            yield from stop_holder(finding.holder, place)
         case (
             f.ClaimNotFound()
             | f.ClaimLost()

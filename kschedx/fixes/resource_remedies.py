@@ -15,7 +15,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.hardware_remedies import offering
 from kschedx.fixes.new_node import one_more_node
 from kschedx.fixes.situation import Place
-from kschedx.fixes.victims import deletion, may_go, stay_gone
+from kschedx.fixes.victims import deletion, is_going, may_go, stay_gone, victims_of
 
 LEAST_SHARE = 10
 """A pod that could have less than one in this many of what it asks for is not told to ask for that."""
@@ -35,6 +35,9 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     if not crowded and all(f.free * LEAST_SHARE >= f.requested for f in short):
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
         yield s.RequestAtMost(amounts=amounts, is_most=all(f.free * 2 >= f.requested for f in short))
+    going = [row for row in place.nodes.pods_on(place.row).tolist() if is_going(row, place.situation)]
+    if going:
+        yield s.AwaitTermination(victims=victims_of(going, place.snapshot), node=place.node.name)
     victims = _victims(short, crowded, place)
     if victims:
         yield deletion(victims, place.snapshot, node=place.node.name)

@@ -150,6 +150,9 @@ class _Search:
             whole += [((one.cost, len(one.steps), number), one) for one in _whole(groups, start)]
             if len(groups) > 1:
                 single += [made(step, start.proposal, start.ground) for group in groups for step in group]
+            if number < MOST_LARGER and not all(groups):
+                # what would have to be mended on any other node too
+                single.append(all_made((group[0] for group in groups if group), start.proposal, start.ground))
         yield from self._all(proposal for _, proposal in sorted(whole, key=lambda item: item[0]))
         yield from self._all(single)
 
@@ -263,6 +266,7 @@ def _is_about_its_nodes(found: Situation) -> bool:
                 | s.RepairNode(node=node)
                 | s.OfferResource(node=node)
                 | s.DeletePods(node=node)
+                | s.AwaitTermination(node=node)
             ):
                 named.add(node)
             case s.AddNode(node=added):

@@ -32,7 +32,7 @@ def best(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
             continue  # kube-scheduler chooses better whom to evict
         if any(map(_is_of_rollout, one.proposal.steps)) and Cost.POD in told:
             continue  # whichever old pod goes first
-        if len(told) < MOST_FIXES and told.count(cost) < MOST_OF_A_COST:
+        if len(told) < MOST_FIXES and told.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
             told.append(cost)
             yield _fix(one, cycle)
 

@@ -15,7 +15,7 @@ APART = [
 ]
 USERS = [pod(f"user-{one['name']}", on="n", volumes=[one]) for one in DATA]
 SINGLE = [claim("a", modes=["ReadWriteOncePod"], volume="pv-a"), volume("pv-a", holder="a")]
-IN_USE = pod("holder", on="n", priority=9, volumes=DATA[:1])
+IN_USE = pod("holder", on="n", priority=2_000_000_000, volumes=DATA[:1])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ HELD: list[Manifest] = [
     claim("data", modes=["ReadWriteOncePod"], volume="pv-data"),
     volume("pv-data", modes=["ReadWriteOncePod"], holder="data"),
     node("elsewhere", labels={"disk": "nvme"}),
-    pod("holder", on="elsewhere", priority=99, spec=DATA),
+    pod("holder", on="elsewhere", priority=2_000_000_000, spec=DATA),
 ]
 """A claim that one pod in the cluster may have, in the hands of a pod of higher priority: nobody can mend that."""
 ASKS = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kschedx.fixes.steps.around import (
     AskForFewerDevices,
+    AwaitTermination,
     BindClaim,
     CreateClaim,
     CreateDeviceClaim,
@@ -17,11 +18,13 @@ from kschedx.fixes.steps.around import (
     RecreateDeviceClaim,
     ReleaseVolume,
     ShrinkClaim,
+    StopWorkload,
     TakeOldFirst,
     Victim,
     WidenDeviceClaim,
 )
 from kschedx.fixes.steps.nodes import (
+    DOMAIN_OF_ITS_OWN,
     AddNode,
     EnlargeNode,
     LabelNode,
@@ -52,9 +55,11 @@ from kschedx.fixes.steps.pod import (
 )
 
 __all__ = [
+    "DOMAIN_OF_ITS_OWN",
     "AddNode",
     "AskForFewerDevices",
     "AwaitController",
+    "AwaitTermination",
     "BindClaim",
     "CreateClaim",
     "CreateDeviceClaim",
@@ -89,6 +94,7 @@ __all__ = [
     "ShrinkClaim",
     "SpreadAnyway",
     "Step",
+    "StopWorkload",
     "TakeOldFirst",
     "Tolerate",
     "Uncordon",
@@ -128,6 +134,8 @@ Step = (
     | RecreateDeviceClaim
     | CreateDeviceClass
     | TakeOldFirst
+    | AwaitTermination
+    | StopWorkload
     | DeletePods
     | Uncordon
     | RemoveTaints

@@ -179,3 +179,28 @@ class DeletePods(Struct, frozen=True, kw_only=True):
     @property
     def cost(self) -> Cost:
         return Cost.WAITING if self.by_preemption else Cost.OTHER_PODS
+
+
+class AwaitTermination(Struct, frozen=True, kw_only=True):
+    """Pods that are being deleted already are gone."""
+
+    cost: ClassVar[Cost] = Cost.WAITING
+    victims: tuple[Victim, ...]
+    node: str = ""
+    """The node on which that makes room; empty where it does not matter where they run."""
+
+
+class StopWorkload(Struct, frozen=True, kw_only=True):
+    """A Job goes, or what makes pods makes none any more: a pod alone would come again, and want the same."""
+
+    cost: ClassVar[Cost] = Cost.OTHER_PODS
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    victims: tuple[Victim, ...]
+    """All the pods that it has."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.kind == "Job"

@@ -88,6 +88,10 @@ class OfferResource(Struct, frozen=True, kw_only=True):
         return Cost.REPAIR if self.label else Cost.NODE
 
 
+DOMAIN_OF_ITS_OWN = "new"
+"""The value of a label for a node that stands where none does."""
+
+
 class AddNode(Struct, frozen=True, kw_only=True):
     """A new node; `like` is the one that it copies, empty for the smallest one that would do."""
 

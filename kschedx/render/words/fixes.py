@@ -124,6 +124,17 @@ def step_text(step: s.Step) -> str:
             return f"let Deployment {step.deployment} {told}, such as {step.old.pod}"
         case s.DeletePods():
             return _delete_pods(step)
+        case s.AwaitTermination():
+            pods, where = (
+                listed([one.pod for one in step.victims], SHOWN_VICTIMS),
+                f" on {step.node}" if step.node else "",
+            )
+            return (
+                f"wait for {pods}{where} to be gone: {'it is' if len(step.victims) == 1 else 'they are'} being deleted"
+            )
+        case s.StopWorkload():
+            named, pods = f"{step.kind} {step.namespace}/{step.name}", " and ".join(one.pod for one in step.victims)
+            return f"delete {named} with {pods}" if step.is_deleted else f"scale {named} to 0, whose pod is {pods}"
         case s.Uncordon():
             return f"uncordon {step.node}"
         case s.RemoveTaints():
@@ -193,6 +204,11 @@ def _commands(step: s.Step) -> list[str]:
         case s.ReleaseVolume():
             patch = '{"spec":{"claimRef":null}}'
             return [f"kubectl patch pv {quote(step.volume.name)} -p '{patch}'"]
+        case s.StopWorkload():
+            group = step.api_version.rpartition("/")[0]
+            kind = ".".join(filter(None, (step.kind.lower(), group)))
+            target = f"{kind} {quote(step.name)} -n {quote(step.namespace)}"
+            return [f"kubectl delete {target}" if step.is_deleted else f"kubectl scale {target} --replicas=0"]
         case s.DeletePods() if not step.by_preemption:
             named = [one.pod.partition("/") for one in step.victims]
             return [f"kubectl delete pod {quote(name)} -n {quote(namespace)}" for namespace, _, name in named]
@@ -272,7 +288,8 @@ def _recreate_device_claim(step: s.RecreateDeviceClaim) -> str:
 def _delete_pods(step: s.DeletePods) -> str:
     """`delete ml/train-5d7b9 (priority 0) on node-4`, three at most by name."""
     if not step.node:
-        return f"delete {' and '.join(one.pod for one in step.victims)}"
+        pods = [f"{one.pod} (priority {one.priority})" if one.priority else one.pod for one in step.victims]
+        return f"delete {' and '.join(pods)}"
     named = [f"{one.pod} (priority {one.priority})" for one in step.victims[:SHOWN_VICTIMS]]
     more = len(step.victims) - len(named)
     names = [*named, *([f"{more} more"] if more else [])]
@@ -337,6 +354,15 @@ def _offers(node: Node) -> str:
     amounts = [
         f"{name} {amount}" for name, amount in node.status.allocatable.items() if name != "pods" and amount != "0"
     ]
-    labels = [f"{key}={value}" for key, value in node.metadata.labels.items() if key != HOSTNAME or value != node.name]
-    told = [*amounts, *([f"label {listed(labels, SHOWN_LABELS)}"] if labels else [])]
+    own = [key for key, value in node.metadata.labels.items() if key != HOSTNAME and value == s.DOMAIN_OF_ITS_OWN]
+    labels = [
+        f"{key}={value}"
+        for key, value in node.metadata.labels.items()
+        if key not in own and (key != HOSTNAME or value != node.name)
+    ]
+    told = [
+        *amounts,
+        *([f"label {listed(labels, SHOWN_LABELS)}"] if labels else []),
+        *(f"a {key} of its own" for key in own),
+    ]
     return ", ".join(told) or "room for a pod"

@@ -1,0 +1,135 @@
+"""Pods that go so that another can come: whom one waits for, who is stopped, and who is never told to go."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.answer.explanation import Explanation
+from tests.builders import Manifest, at, node, pod
+
+SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def wanting(name: str, cpu: str, *, on: str | None = None) -> Manifest:
+    return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}])
+
+
+def owned(one: Manifest, kind: str, name: str, api_version: str = "apps/v1") -> Manifest:
+    owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}
+    return {**one, "metadata": {**at(one, "metadata"), "ownerReferences": [owner]}}
+
+
+def going(one: Manifest) -> Manifest:
+    return {**one, "metadata": {**at(one, "metadata"), "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def explained(*objects: Manifest) -> Explanation:
+    return kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+
+
+def told(*objects: Manifest) -> list[str]:
+    return [fix.title for fix in explained(*objects).fixes if fix.certainty == "verified"]
+
+
+def exclusive() -> list[Manifest]:
+    """A claim that a single pod may have."""
+    spec = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    claim: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default", "uid": "u-data", "annotations": bound},
+        "spec": {**spec, "volumeName": "pv"},
+    }
+    volume: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {
+            "accessModes": ["ReadWriteOncePod"],
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": "default", "name": "data", "uid": "u-data"},
+            "nfs": {"server": "s", "path": "/"},
+        },
+    }
+    return [node("n"), claim, volume, pod("me", volumes=DATA)]
+
+
+def template(kind: str, name: str, api_version: str = "apps/v1") -> Manifest:
+    spec = {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec if kind == "Job" else {"replicas": 1, **spec},
+    }
+
+
+def test_a_pod_that_is_being_deleted_is_waited_for() -> None:
+    old = going(wanting("old", "2", on="n"))
+    explanation = explained(node("n", allocatable=SMALL), old, wanting("me", "2"))
+    first = explanation.fixes[0]
+    assert first.title == "wait for default/old on n to be gone: it is being deleted"
+    assert [(change.delete, change.by) for change in first.changes] == [(True, "kubelet")]
+    assert not first.apply
+
+
+def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
+    holder = going(pod("holder", on="n", volumes=DATA))
+    assert told(*exclusive(), holder) == ["wait for default/holder to be gone: it is being deleted"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "title", "command"),
+    [
+        (
+            "StatefulSet",
+            "apps/v1",
+            "scale StatefulSet default/web to 0, whose pod is default/holder",
+            "kubectl scale statefulset.apps web -n default --replicas=0",
+        ),
+        ("Job", "batch/v1", "delete Job default/web with default/holder", "kubectl delete job.batch web -n default"),
+    ],
+)
+def test_what_would_make_the_holder_again_is_stopped(kind: str, api_version: str, title: str, command: str) -> None:
+    holder = owned(pod("holder", on="n", volumes=DATA), kind, "web", api_version)
+    (fix,) = explained(*exclusive(), template(kind, "web", api_version), holder).fixes
+    assert (fix.title, fix.commands) == (title, (command,))
+    assert [(change.target.kind, change.by) for change in fix.changes] == [
+        (kind, ""),
+        ("Pod", "kube-controller-manager"),
+    ]
+
+
+def test_a_holder_that_nothing_makes_again() -> None:
+    assert told(*exclusive(), pod("holder", on="n", volumes=DATA)) == ["delete default/holder"]
+    assert told(*exclusive(), pod("holder", on="n", priority=9, volumes=DATA)) == ["delete default/holder (priority 9)"]
+    critical = pod("holder", on="n", priority=2_000_000_000, volumes=DATA)
+    explanation = explained(*exclusive(), critical)
+    assert not explanation.fixes
+    assert explanation.no_fix == "one pod at a time may have the claim default/data, and default/holder has it"
+
+
+def test_a_twin_comes_back_and_wants_the_same() -> None:
+    """Replicas that keep away from each other: another node is the only way."""
+    rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
+    replicas = [owned(one, "StatefulSet", "web") for one in ours]
+    there = node("n", labels={"kubernetes.io/hostname": "n", "zone": "a"})
+    assert told(there, *replicas) == ["add a node like n"]
+
+
+def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
+    rule = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
+    replicas = [owned(one, "StatefulSet", "web") for one in ours]
+    assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a zone of its own"]
+
+
+def test_one_more_of_a_node_that_is_cordoned_or_about_to_go() -> None:
+    gone = node("n", taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"], allocatable=SMALL)
+    assert told(gone, wanting("me", "1")) == ["add a node like n"]
