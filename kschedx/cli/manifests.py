@@ -19,6 +19,7 @@ from kschedx.apiserver.budget_validation import validate_budget
 from kschedx.apiserver.strict import faults
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.explain.failed_creates import recorded_refusal
 from kschedx.explain.notes import Note
 from kschedx.explain.notes.question import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, OldVersion
 from kschedx.explain.quotas import counted, require_quota_of_maker, with_allowed
@@ -78,6 +79,8 @@ class Written(Struct, frozen=True, kw_only=True):
             found = admitted(
                 snapshot, manifest or self.manifest, setup, title=self.title, made=self.made, maker=self.workload
             )
+            if manifest is None and self.document is None:
+                _refuse_as_recorded(snapshot, found)
         except InputError as error:
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
         return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
@@ -90,6 +93,17 @@ class Written(Struct, frozen=True, kw_only=True):
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
             yield counted("Job", namespace, f"{name}-new")
+
+
+def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
+    """Raise `NotAdmittedError` where the controller of a pod says that it cannot make one: of webhooks, policies and
+    ServiceAccounts nothing else is known."""
+    event = recorded_refusal(snapshot, subject.pod)
+    if event is not None and (owner := subject.pod.metadata.controller) is not None:
+        seen = [f"{event.count:,} times"] if event.count > 1 else []
+        seen += [f"last at {event.last_seen}"] if event.last_seen else []
+        hint = ", ".join(["the cluster's own event", *seen, "and no such pod is there"])
+        raise NotAdmittedError(event.message, place=Place(object=f"{owner.kind} {owner.name}"), hint=hint)
 
 
 class Manifests:

@@ -282,14 +282,16 @@ def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
     return rows_in_queue_order(
         reached.snapshot,
         setup.scheduler,
-        namespace=namespace_of_many(
-            question.namespace,
-            reached.namespace,
-            everywhere=wanted.all_namespaces,
-            by_labels=not wanted.all_pending,
-        ),
+        namespace=_namespace(question, wanted, reached),
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
+    )
+
+
+def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
+    """The one that is asked about; None for all."""
+    return namespace_of_many(
+        question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
     )
 
 
@@ -312,8 +314,9 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.answer.subject import stored
     from kschedx.cli import connection
     from kschedx.cli.why_many import Asked, Item
+    from kschedx.explain.failed_creates import without_pods
     from kschedx.explain.many import owner_of
-    from kschedx.render.many import evicted_note
+    from kschedx.render.many import evicted_note, without_pods_note
     from kschedx.render.words.notes import note_text
     from kschedx.simulate.in_turn import InTurn
 
@@ -352,13 +355,16 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
     said = (*said, *unread)
-    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
+    within = _namespace(question, wanted, reached)
+    unmade = () if wanted.selector else without_pods_note(tuple(without_pods(snapshot, within)))
+    notes = (*unmade, *evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
     if part is None:  # what is added is for all pods, and no part has them
         notes = (*notes, *_growth(autoscaler, karpenter))
     mended = None if in_turn is None else in_turn.mended
     nothing = "no pod has these labels" if wanted.selector else "no pod is waiting for a node"
     if wanted.selector and wanted.all_pending:
         nothing = "no pod with these labels is waiting for a node"
+    nothing = "; ".join((nothing, *unmade))
     items = [item(row) for row in rows]
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
     report = asked.report()

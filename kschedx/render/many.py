@@ -9,6 +9,7 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.api.workloads import MAKING_PODS
+from kschedx.explain.failed_creates import Unmade
 from kschedx.explain.many import Answer, Group, Taken, counts, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
@@ -102,6 +103,16 @@ def sentence(answers: Sequence[Answer]) -> str:
         told = parts[0][1]
         return f"{pods} {told} be scheduled" if told == "cannot" else f"{pods} {told}"
     return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
+
+
+def without_pods_note(unmade: Sequence[Unmade]) -> tuple[str, ...]:
+    """What has no pods since somebody refuses them, with the first of them in its controller's words."""
+    if not unmade:
+        return ()
+    first = unmade[0]
+    others = f", and {len(unmade) - 1:,} more" if len(unmade) > 1 else ""
+    where = f"kschedx why {first.kind.lower()}/{first.name} -n {first.namespace}"
+    return (f"{first.kind} {first.namespace}/{first.name} gets no pods{others}: {first.event.message} ({where})",)
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:

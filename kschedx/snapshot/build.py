@@ -344,6 +344,7 @@ class SnapshotBuilder:
             pods=pods,
             workloads=self._workloads,
             failed_scheduling=self._events.of_pending(pods),
+            failed_creates=self._events.of_makers(),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
             **of_objects(self._others),
             autoscaler_events=self._events.of_autoscaler(pods),

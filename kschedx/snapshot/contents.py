@@ -23,7 +23,7 @@ from kschedx.api.types import (
     StatefulSet,
 )
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import FailedScheduling, ScaleUpEvent
+from kschedx.snapshot.events import FailedCreate, FailedScheduling, ScaleUpEvent
 from kschedx.snapshot.manifests import Manifests
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
@@ -57,6 +57,9 @@ class Contents(Struct, frozen=True, kw_only=True):
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
+    failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
+    """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
+    make."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds that no other field holds."""
     manifests: Manifests | None = None

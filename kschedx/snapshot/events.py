@@ -1,4 +1,5 @@
-"""What kube-scheduler said in its FailedScheduling events, for a snapshot that holds them: the newest of each pod."""
+"""What kube-scheduler said in its FailedScheduling events, for a snapshot that holds them: the newest of each pod; and
+what controllers said of pods that they could not make."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ FAILED_SCHEDULING = "FailedScheduling"
 KARPENTER = "karpenter"
 """Under which it reports."""
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
-REASONS = frozenset({FAILED_SCHEDULING, *OF_AUTOSCALER})
+FAILED_CREATE = "FailedCreate"
+"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: somebody refuses its pods."""
+REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER})
 """The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
@@ -117,6 +120,17 @@ class FailedScheduling(Struct, frozen=True, kw_only=True):
         return is_cut(self.message)
 
 
+class FailedCreate(Struct, frozen=True, kw_only=True):
+    """What a controller said last of a pod that it could not make."""
+
+    message: str
+    count: int = 1
+    last_seen: str = ""
+    """RFC 3339; empty where the event does not say."""
+    uid: str = ""
+    """Of what would own the pod; empty where the event does not say."""
+
+
 class FailedSchedulingEvents:
     """Collects events, of which it keeps a fraction: dumps hold tens of thousands."""
 
@@ -125,12 +139,16 @@ class FailedSchedulingEvents:
         """Pod (`namespace/name`) and reporter to the newest event and its time."""
         self._scaling: dict[str, tuple[int, str, ScaleUpEvent]] = {}
         """Pod to the newest event of an autoscaler, its time and the pod's uid."""
+        self._unmade: dict[tuple[str, str, str], tuple[int, FailedCreate]] = {}
+        """Kind, namespace and name of a pods' owner to the newest event of its controller and its time."""
 
     def add(self, event: EventItem) -> None:
         """Any event."""
         about = event.about
         if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
+        if event.reason == FAILED_CREATE and about.kind and event.is_known:
+            self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
             return
         key = f"{about.namespace or 'default'}/{about.name}", event.reporter
@@ -147,6 +165,18 @@ class FailedSchedulingEvents:
                 reason=event.reason or "", message=event.message or event.note or "", last_seen=event.last_seen
             )
             self._scaling[key] = time, event.about.uid or "", found
+
+    def _add_unmade(self, event: EventItem, key: tuple[str, str, str]) -> None:
+        time = _time(event.last_seen)
+        if key not in self._unmade or self._unmade[key][0] <= time:
+            message = event.message or event.note or ""
+            uid = event.about.uid or ""
+            found = FailedCreate(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
+            self._unmade[key] = time, found
+
+    def of_makers(self) -> dict[tuple[str, str, str], FailedCreate]:
+        """Kind, namespace and name of what owns pods to what its controller said last of one that it could not make."""
+        return {key: event for key, (_, event) in self._unmade.items()}
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
         """Pod to what the autoscaler said of it last, for pods without a node."""

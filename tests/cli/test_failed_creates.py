@@ -1,0 +1,93 @@
+"""Pods that somebody refuses of whom nothing is known: the words of their controller's event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest
+from tests.cli.manifests import NODE, POD, changed, write
+from tests.command import Ran, kschedx
+
+WEBHOOK = 'admission webhook "policy.example.com" denied the request: images need a digest'
+SAID = f'Error creating: pods "web-6d9f-x2b7k" is forbidden: {WEBHOOK}'
+TIME = "2026-03-03T09:12:00Z"
+TEMPLATE: Manifest = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": [{"name": "main", "image": "registry.example/app:v1"}], "dnsPolicy": "ClusterFirst"},
+}
+SPEC: Manifest = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE}
+
+
+def workload(kind: str, name: str, uid: str, *owners: Manifest) -> Manifest:
+    metadata: Manifest = {"name": name, "namespace": "shop", "uid": uid, "creationTimestamp": TIME}
+    owned = {**metadata, "ownerReferences": [*owners]}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": owned, "spec": SPEC}
+
+
+def owner(kind: str, name: str, uid: str) -> Manifest:
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+DEPLOYMENT = workload("Deployment", "web", "d")
+REPLICA_SET = workload("ReplicaSet", "web-6d9f", "r", owner("Deployment", "web", "d"))
+
+
+def event(message: str = SAID, *, uid: str = "r", seen: str = "2026-03-03T09:40:00Z") -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"web.{seen[11:19].replace(':', '')}", "namespace": "shop"},
+        "reason": "FailedCreate",
+        "type": "Warning",
+        "message": message,
+        "count": 14,
+        "lastTimestamp": seen,
+        "involvedObject": {"kind": "ReplicaSet", "namespace": "shop", "name": "web-6d9f", "uid": uid},
+    }
+
+
+def why(folder: Path, *cluster: Manifest, target: str = "deploy/web") -> Ran:
+    write(folder, NODE, DEPLOYMENT, REPLICA_SET, *cluster)
+    return kschedx("why", target, "-n", "shop", "-s", "cluster.yaml", cwd=folder, columns=400)
+
+
+@pytest.mark.parametrize("target", ["deploy/web", "rs/web-6d9f"])
+def test_the_newest_event_is_the_answer(target: str, tmp_path: Path) -> None:
+    ran = why(tmp_path, event(), event("Error creating: old", seen="2026-03-03T09:12:01Z"), target=target)
+    assert (ran.code, ran.out) == (1, "")
+    seen = "the cluster's own event, 14 times, last at 2026-03-03T09:40:00Z, and no such pod is there"
+    assert ran.err.splitlines()[-1] == f"error: ReplicaSet web-6d9f: {SAID} ({seen})"
+
+
+def test_not_where_pods_are_there_or_it_is_of_another(tmp_path: Path) -> None:
+    owned = changed(POD, "metadata.ownerReferences", [owner("ReplicaSet", "web-6d9f", "r")])
+    assert why(tmp_path, event(), changed(owned, "spec.nodeName", "node-01")).code == 0
+    assert why(tmp_path, event(uid="before")).code == 0
+
+
+def test_a_manifest_is_judged_by_itself(tmp_path: Path) -> None:
+    write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
+    write(tmp_path, {**DEPLOYMENT, "metadata": {"name": "web", "namespace": "shop"}}, name="web.yaml")
+    assert kschedx("why", "-f", "web.yaml", "-s", "cluster.yaml", cwd=tmp_path).code == 0
+
+
+def test_where_nothing_waits_it_is_named(tmp_path: Path) -> None:
+    write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
+    ran = kschedx("why", "--all-pending", "-A", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    named = f"ReplicaSet shop/web-6d9f gets no pods: {SAID} (kschedx why replicaset/web-6d9f -n shop)"
+    assert named in ran.out
+    gone = {**REPLICA_SET, "spec": {**SPEC, "replicas": 0}}
+    write(tmp_path, NODE, DEPLOYMENT, gone, event(), name="later.yaml")
+    later = kschedx("why", "--all-pending", "-A", "-s", "later.yaml", cwd=tmp_path, columns=400)
+    assert "gets no pods" not in later.out
+    elsewhere = kschedx("why", "--all-pending", "-n", "other", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert "gets no pods" not in elsewhere.out
+
+
+def test_a_snapshot_file_keeps_it(tmp_path: Path) -> None:
+    write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
+    assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "kept.json", cwd=tmp_path).code == 0
+    ran = kschedx("why", "deploy/web", "-n", "shop", "-s", "kept.json", cwd=tmp_path, columns=400)
+    assert (ran.code, SAID in ran.err) == (1, True)
