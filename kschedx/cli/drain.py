@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +15,8 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.render.page.model import Page
+    from kschedx.simulate.changes import Change
+    from kschedx.simulate.letting_go import LetsGo
     from kschedx.simulate.simulation import Simulation
 
 HELP = """What `kubectl drain` would do to a node: who is evicted, what stops it, and where each pod goes then.
@@ -69,6 +71,7 @@ def drain(
     from kschedx.cli.snapshot_file import check_name, write_snapshot
     from kschedx.cli.target import node_names
     from kschedx.errors import InputError
+    from kschedx.simulate.letting_go import what_lets_go
     from kschedx.simulate.simulator import Options
     from kschedx.simulate.what_if import drain_each, drain_in_turn
 
@@ -87,30 +90,38 @@ def drain(
     namespace = question.namespace or reached.namespace
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
+
+    def in_turn(more: Sequence[Change] = ()) -> Simulation:
+        changes = (*question.changes, *more)
+        return drain_in_turn(
+            snapshot, setup, shown, changes, options=options, namespace=namespace, comes_back=not together
+        )
+
     if each:
         named = shown if nodes else None
         simulation = drain_each(snapshot, setup, named, question.changes, options=options, namespace=namespace)
     else:
-        simulation = drain_in_turn(
-            snapshot, setup, shown, question.changes, options=options, namespace=namespace, comes_back=not together
-        )
+        simulation = in_turn()
+    lets_go = () if each else what_lets_go(simulation, in_turn)
     if out is not None:
         write_snapshot(out, simulation.after)
-    write(_report(simulation, each=each), output)
+    write(_report(simulation, lets_go, each=each), output)
     if simulation.undecided:
         return ExitCode.UNDECIDED
     done = all(drained.is_done for drained in simulation.drained)
     return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
 
 
-def _report(simulation: Simulation, *, each: bool) -> Report:
+def _report(simulation: Simulation, lets_go: Sequence[LetsGo], *, each: bool) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.simulation import print_drains
 
-        print_drains(simulation, each=each, wide=wide)
+        print_drains(simulation, each=each, lets_go=lets_go, wide=wide)
 
     def document() -> Mapping[str, object]:
-        return simulation.to_dict()
+        from kschedx.render.letting_go import document_of
+
+        return {**simulation.to_dict(), **({"budgetFixes": [document_of(one) for one in lets_go]} if lets_go else {})}
 
     def names() -> list[str]:
         return [f"node/{drained.node}" for drained in simulation.drained if drained.is_done]
@@ -118,6 +129,6 @@ def _report(simulation: Simulation, *, each: bool) -> Report:
     def page(_: bool) -> Page:
         from kschedx.render.page.simulation import page_of_drains
 
-        return page_of_drains(simulation, each=each)
+        return page_of_drains(simulation, each=each, lets_go=lets_go)
 
     return Report(screen=screen, document=document, names=names, page=page)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from kschedx.render.fixes import reason, story_fix
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, line, paragraph
+from kschedx.render.fixes import command_lines, reason, story_fix
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
+from kschedx.render.letting_go import commands, title
 from kschedx.render.units import count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, Drained, Fate, Leaves
+from kschedx.simulate.letting_go import LetsGo
 from kschedx.simulate.mending import Mending, Story
 from kschedx.simulate.simulation import Simulation
 
@@ -25,20 +27,32 @@ def stranded_story(simulation: Simulation, drained: Drained) -> Story | None:
 
 
 def several_lines(
-    simulation: Simulation, width: int, short: Mapping[str, str], most: int | None, nodes: int, *, wide: bool = False
+    simulation: Simulation,
+    lets_go: Sequence[LetsGo],
+    width: int,
+    short: Mapping[str, str],
+    most: int | None,
+    nodes: int,
+    *,
+    wide: bool = False,
 ) -> list[Text]:
-    """Of several nodes how many can be drained, then those that cannot, and a line for each of the others, as long as
-    they are no more than `nodes`."""
+    """Of several nodes how many can be drained and what would let the others go, then those that cannot, and a line for
+    each of the others, as long as they are no more than `nodes`."""
     drained = simulation.drained
+    fixes = list(_lets_go_lines(lets_go, width))
 
     def story(one: Drained) -> list[Text]:
-        return drain_lines(one, width, most, short, stranded_story(simulation, one))
+        its = fixes if len(drained) == 1 else ()
+        return drain_lines(one, width, most, short, stranded_story(simulation, one), its)
 
-    if len(drained) == 1 or wide:
-        return [line for one in drained for line in [*story(one), BLANK]][:-1]
+    if len(drained) == 1:
+        return story(drained[0])
+    if wide:
+        return [*fixes, *(line for one in drained for line in [*story(one), BLANK])][:-1]
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
     lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained", width, style=BOLD)
+    lines += fixes
     for one in bad[:nodes]:
         lines += [BLANK, *story(one)]
     if len(bad) > nodes:
@@ -51,10 +65,23 @@ def several_lines(
     return lines
 
 
+def _lets_go_lines(lets_go: Sequence[LetsGo], width: int) -> Iterator[Text]:
+    for number, one in enumerate(lets_go, start=1):
+        label = ("fix" if len(lets_go) == 1 else f"fix {number}") if number == 1 else f"    {number}"
+        yield from paragraph(title(one), width, first=f"  {label.ljust(LABEL)}", indent=LABEL + 4)
+        yield from command_lines(commands(one), width)
+
+
 def drain_lines(
-    drained: Drained, width: int, most: int | None = None, short: Mapping[str, str] = {}, story: Story | None = None
+    drained: Drained,
+    width: int,
+    most: int | None = None,
+    short: Mapping[str, str] = {},
+    story: Story | None = None,
+    lets_go: Iterable[Text] = (),
 ) -> list[Text]:
-    """The verdict, then who stops it, who stays behind, and where the others went. `short` are names of nodes."""
+    """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went. `short` are names
+    of nodes."""
     mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
     if drained.is_refused:
@@ -72,6 +99,7 @@ def drain_lines(
     for (fate, budget), pods in stopped.items():
         told = _several(budget) if fate is Fate.BUDGETS else _stopped(budget, drained)
         lines += paragraph(f"{listed(pods, 3)}: {told}", width, first="  ")
+    lines += lets_go
     stranded = [one.pod for one in drained.pending]
     if stranded:
         verb = "finds" if len(stranded) == 1 else "find"
@@ -169,7 +197,9 @@ def _stopped(budget: str, drained: Drained) -> str:
     found, first = drained.held[budget], dict(drained.budgets)[budget]
     now = "allows no disruption now"
     if found.needed >= found.healthy:
-        now = f"needs {count(found.needed, 'healthy pod')} and has {found.healthy:,}"
+        missing = listed(found.unready, 2)
+        not_ready = f": {missing} {'is' if len(found.unready) == 1 else 'are'} not ready" if missing else ""
+        now = f"needs {count(found.needed, 'healthy pod')} and has {found.healthy:,}{not_ready}"
     if first:
         return f"budget {budget} lets {first:,} go at a time; those that went have not come back, and it {now}"
     return f"budget {budget} {now}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
         seen = _seen(fix, [name for name in fix.feasible_nodes if name in known], for_these)
         made = paragraph(f"{title} ({seen})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
-        made += _commands(fix, width)
+        made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
             return [*lines, text(" " * _INDENT + f"{count(left, 'more fix', 'more fixes')}: -o wide", DIM)]
@@ -94,14 +95,14 @@ def mended_text(mended: Mended) -> str:
     return f"{mended.title} ({told})"
 
 
-def _commands(fix: Fix, width: int) -> list[Text]:
+def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     """kubectl's own, which can be copied: one that is longer than the window goes on after a backslash. What holds a
-    longer word, or what a terminal would obey, is left to -o patch."""
+    longer word, or what a terminal would obey, is left out: -o patch has it."""
     room = width - _INDENT - 2
-    commands = [_broken(one, room) for one in fix.commands]
-    if any(cell_len(row) > room or visible(row) != row for rows in commands for row in rows):
+    broken = [_broken(one, room) for one in commands]
+    if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
         return []
-    marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in commands)
+    marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in broken)
     return [text(f"{' ' * _INDENT}{mark} {row}", DIM) for mark, row in marks]
 
 

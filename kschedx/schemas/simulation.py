@@ -91,6 +91,7 @@ SIMULATION: Json = document(
         "ties": _TEXT,
         "autoscaler": GROWTH,
         "fixes": _list(_FIX),
+        "budgetFixes": _list(_object({"title": _TEXT, "commands": _TEXTS, "drained": _COUNT, "of": _COUNT})),
         "effects": _list(_EFFECT),
         "rollouts": _list(_ROLLOUT),
     },

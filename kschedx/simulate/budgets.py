@@ -35,6 +35,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     needed: int
     allowed: int
     """How many more may go; below 0 where that many are missing."""
+    unready: tuple[str, ...] = ()
+    """Pods, `namespace/name`, that do not count as healthy."""
 
 
 class Budget:
@@ -71,9 +73,8 @@ class Budget:
         healthy = (
             now.healthy if status.current_healthy is None else status.current_healthy + now.healthy - first.healthy
         )
-        return Standing(
-            healthy=healthy, needed=needed, allowed=status.disruptions_allowed + now.allowed - first.allowed
-        )
+        allowed = status.disruptions_allowed + now.allowed - first.allowed
+        return Standing(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready)
 
     def _counted(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> Standing:
         """As the controller counts, of pods that run and are ready."""
@@ -81,12 +82,13 @@ class Budget:
         mask &= pods.labels.where(lambda labels: bool(labels) and self._selector.matches(labels))
         mask &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         rows = np.flatnonzero(mask).tolist()
-        healthy = sum(
-            bool(pods.node[row] >= 0) and not pods.deletion_timestamps[row] and (row in fresh or is_ready(pods, row))
+        unready = tuple(
+            pods.key(row)
             for row in rows
+            if pods.node[row] < 0 or pods.deletion_timestamps[row] or not (row in fresh or is_ready(pods, row))
         )
-        needed = self._needed(snapshot, pods, rows)
-        return Standing(healthy=healthy, needed=needed, allowed=healthy - needed)
+        healthy, needed = len(rows) - len(unready), self._needed(snapshot, pods, rows)
+        return Standing(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready)
 
     def _needed(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
         """getExpectedPodCount: of how many there should be, the number that has to stay."""

@@ -83,6 +83,7 @@ ZONES = ("-s", "fixtures/zone-full/cluster")
         (("why", "node/gke-prod-euw4-general-a6794389-2vkf", *ZONES), "NodeReport"),
         (("simulate", *ZONES), "Simulation"),
         (("drain", "gke-prod-euw4-general-a6794389-2vkf", *ZONES), "Simulation"),
+        (("drain", "node-1", "-s", "fixtures/drain-budget/cluster.yaml"), "Simulation"),
         (("fit", "fixtures/zone-full/pod.yaml", *ZONES), "Fit"),
         (("diff-profiles", "default", "binpack", "--all", *ZONES), "ProfileDifference"),
         (("doctor", *ZONES), "Diagnosis"),

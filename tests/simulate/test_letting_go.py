@@ -1,0 +1,113 @@
+"""What would let a drain go on that PodDisruptionBudgets stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kschedx.explain.setup import Setup
+from kschedx.render.letting_go import commands, title
+from kschedx.simulate.changes import Change
+from kschedx.simulate.letting_go import what_lets_go
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulator import Options
+from kschedx.simulate.what_if import drain_in_turn
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, at
+from tests.simulate.clusters import deployment, nodes
+
+HERE = ["node-1", "node-1", "node-2"]
+
+
+def pdb(name: str = "web", app: str = "web", **spec: object) -> Manifest:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+
+
+def unready(manifest: Manifest) -> Manifest:
+    status = {**at(manifest, "status"), "conditions": [{"type": "Ready", "status": "False"}]}
+    return {**manifest, "status": status}
+
+
+def told(objects: Sequence[Manifest], *names: str) -> list[str]:
+    snapshot = Snapshot.from_objects(objects)
+    setup = Setup.for_cluster(snapshot)
+
+    def drained(more: Sequence[Change] = ()) -> Simulation:
+        return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=Options(), comes_back=True)
+
+    before = snapshot.pods.node.tolist()
+    found = what_lets_go(drained(), drained)
+    assert snapshot.pods.node.tolist() == before
+    return [line for one in found for line in (title(one), *commands(one))]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"minAvailable": 3},
+            [
+                "scale shop/deploy/web to 4 (verified)",
+                "kubectl scale deploy/web -n shop --replicas=4",
+                "let budget shop/web spare one more pod (minAvailable 2) (verified)",
+                """kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",
+            ],
+        ),
+        (
+            {"maxUnavailable": 0},
+            [
+                "let budget shop/web spare one more pod (maxUnavailable 1) (verified)",
+                """kubectl patch pdb web -n shop --type merge -p '{"spec":{"maxUnavailable":1}}'""",
+            ],
+        ),
+        (
+            {"minAvailable": "100%"},
+            [
+                "let budget shop/web spare one more pod (maxUnavailable 1) (verified)",
+                """kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'""",
+            ],
+        ),
+        ({"minAvailable": 1}, []),
+    ],
+)
+def test_a_budget_that_spares_nobody(spec: dict[str, Any], expected: list[str]) -> None:
+    assert told([*nodes(), *deployment("web", "1", HERE), pdb(**spec)]) == expected
+
+
+def test_pods_that_are_not_ready_count() -> None:
+    *rest, first, second, third = deployment("web", "1", HERE)
+    found = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
+    assert found[::2] == [
+        "scale shop/deploy/web to 5 (verified)",
+        "let budget shop/web spare one more pod (minAvailable 1) (verified)",
+    ]
+
+
+def test_more_replicas_that_find_no_node_are_no_fix() -> None:
+    full = [*nodes(("2", "1")), *deployment("web", "1", HERE), pdb(minAvailable=3)]
+    assert [line for line in told(full) if "scale" in line] == []
+
+
+def test_every_budget_has_to_let_go() -> None:
+    both = [*deployment("web", "1", HERE), *deployment("api", "1", HERE)]
+    found = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
+    seen = "let budget shop/api spare one more pod (maxUnavailable 1) (verified: all 2 nodes can be drained)"
+    assert [line for line in found if not line.startswith("kubectl")] == [
+        f"scale shop/deploy/web to 4, {seen}",
+        f"let budget shop/web spare one more pod (minAvailable 2), {seen}",
+    ]
+
+
+def test_a_pod_with_two_budgets_is_never_evicted() -> None:
+    two = [*deployment("web", "1", HERE), pdb(maxUnavailable=1), pdb("also", maxUnavailable=2)]
+    assert told([*nodes(), *two])[:2] == [
+        "delete budget shop/web, beside which the pod has another (verified)",
+        "kubectl delete pdb web -n shop",
+    ]
