@@ -12,10 +12,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.go_sort import sort_slice
 from kschedx.api.quantity import milli_value, value
 from kschedx.api.types import Node, Pod
 from kschedx.autoscaler.counted import CountedBins
-from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.autoscaler.world import NewNode, Seen, World
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.rows import ClusterRow

@@ -13,9 +13,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kschedx.api.annotations import SCALE_UP_DELAY
+from kschedx.api.go_sort import sort_slice
 from kschedx.api.timestamps import nanoseconds
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.autoscaler.kinds import PodKinds
 from kschedx.autoscaler.world import World
 from kschedx.framework.duration import Duration

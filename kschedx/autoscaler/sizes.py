@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
+from kschedx.api.go_sort import sort_slice
 from kschedx.api.quantity import ResourceList, milli_value, parse_quantity
 from kschedx.api.resources import RequestOptions, pod_request
 from kschedx.autoscaler.clouds import IGNORED_LABELS, IGNORED_LABELS_OF, SAME_POOL_LABELS
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.autoscaler.groups import Group
 from kschedx.autoscaler.limits import Limits
 from kschedx.autoscaler.templates import Template

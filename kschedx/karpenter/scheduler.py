@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from kschedx.api.go_sort import sort_slice
 from kschedx.api.types import Pod
-from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.karpenter.amounts import NODES, PODS, ZERO, Amount, Amounts, subtracted
 from kschedx.karpenter.claims import Accepted, HostNames, NewNode, PoolTemplate
 from kschedx.karpenter.existing import ExistingNodes

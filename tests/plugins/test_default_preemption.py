@@ -296,6 +296,24 @@ def test_of_equal_priority_the_latest_goes_and_one_that_has_not_started_is_later
     assert victims(preempt(small("a", cpu=3000), running("new", "a", 1000), *pods, waiting())) == {"a": ["new"]}
 
 
+@pytest.mark.parametrize(
+    ("count", "hour", "gone"),
+    [
+        (14, None, ["p4", "p8", "p6"]),
+        (30, None, ["p2", "p14", "p8"]),
+        (14, 1, ["p8", "p4", "p2"]),
+        (30, 1, ["p4", "p28", "p2"]),
+    ],
+)
+def test_of_many_equal_pods_those_go_that_kube_schedulers_sort_leaves_last(
+    count: int, hour: int | None, gone: list[str]
+) -> None:
+    """kube-scheduler 1.36.2's own victims. Its sort is no insertion sort from 13 pods on."""
+    offered = node("a", allocatable={"cpu": f"{count}", "memory": "8Gi", "pods": "200"})
+    pods = [running(f"p{number}", "a", 1000, priority=number % 2, hour=hour) for number in range(count)]
+    assert victims(preempt(offered, *pods, waiting(3000))) == {"a": gone}
+
+
 def test_start_times_are_compared_as_times() -> None:
     zoned = pod("zoned", on="a", status={"startTime": "2026-01-01T01:00:00+05:00"}, spec=asking(1000))
     fraction = pod("fraction", on="a", status={"startTime": "2025-12-31T20:00:00.5Z"}, spec=asking(1000))

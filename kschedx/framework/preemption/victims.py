@@ -7,12 +7,13 @@ default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
+from kschedx.api.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.api.policy import PodDisruptionBudget
 from kschedx.api.selectors import Selector, compile_selector
 from kschedx.api.timestamps import LATEST
@@ -102,6 +103,8 @@ def in_turn(
     # for a pod that has not started kube-scheduler takes the time at which it looks, and so turns their order around
     turn = np.where(started == LATEST, -turn, turn)
     order = np.lexsort((turn, started, -pods.priorities[lower], index))
+    if ranked_by_start:
+        _leave_equals_as_sorted(order, index, pods.priorities[lower], started)
     lower, index = lower[order], index[order]
     protected = violating(pods, lower, index)
     order = np.lexsort((~protected, index))
@@ -115,7 +118,47 @@ def in_turn(
 
 def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
     """Higher priority first, then earlier start."""
-    return sorted(victims, key=lambda row: (-int(pods.priorities[row]), int(pods.started[row])))
+    started = pods.started
+    keys = [(-int(pods.priorities[row]), int(started[row])) for row in victims]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    order = _as_sorted(tuple((places[key], key[1] == LATEST) for key in keys))
+    return [victims[position] for position in order]
+
+
+_Importance: TypeAlias = tuple[int, bool]
+"""A pod's place, 0 for the most important and the same for equals, and whether it has not started."""
+
+
+def _more_important(one: _Importance, other: _Importance) -> bool:
+    """Of two equals that have not started the one that is looked at first: each start is the time of the look."""
+    return one[0] < other[0] or (one[0] == other[0] and one[1])
+
+
+@lru_cache(maxsize=4096)
+def _as_sorted(pods: tuple[_Importance, ...]) -> tuple[int, ...]:
+    """Positions in the order in which kube-scheduler's sort leaves the pods. It is not stable, but always the same."""
+    positions = list(range(len(pods)))
+    sort_slice(positions, lambda one, other: _more_important(pods[one], pods[other]))
+    return tuple(positions)
+
+
+def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArray, started: IntArray) -> None:
+    """Put equally important pods of a node into kube-scheduler's order, in place, where the node has so many that its
+    sort is no longer an insertion sort. `order` sorts the other three; a lower number was loaded earlier."""
+    node, priority, start = index[order], priorities[order], started[order]
+    changes = (np.diff(node) != 0) | (np.diff(priority) != 0) | (np.diff(start) != 0)
+    first = np.flatnonzero(np.diff(node, prepend=-1))
+    count = np.diff(first, append=len(order))
+    many = count > LONGEST_INSERTION
+    for low, length in zip(first[many].tolist(), count[many].tolist(), strict=True):
+        inside = slice(low, low + length)
+        change = changes[low : low + length - 1]
+        if change.all():
+            continue
+        loaded = np.sort(order[inside])
+        place = np.concatenate([[0], np.cumsum(change)])[np.argsort(order[inside])]
+        pods = tuple(zip(place.tolist(), (started[loaded] == LATEST).tolist(), strict=True))
+        order[inside] = loaded[list(_as_sorted(pods))]
 
 
 def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.autoscaler.go_sort import sort_slice
+from kschedx.api.go_sort import sort_slice
 
 
 @given(st.lists(st.integers(min_value=0, max_value=6), max_size=400))
@@ -27,6 +28,36 @@ def test_equal_ones_stay_where_they_are() -> None:
     items = list(range(100))
     sort_slice(items, lambda a, b: False)
     assert items == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "order"),
+    [
+        ((0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0), (9, 1, 2, 3, 4, 13, 8, 0, 12, 6, 10, 11, 7, 5)),
+        (
+            tuple(number * 7 % 3 for number in range(60)),
+            (
+                *(21, 57, 54, 3, 51, 48, 6, 45, 42, 9, 39, 36, 12, 33, 0, 15, 30, 27, 18, 24),
+                *(31, 10, 22, 58, 19, 25, 1, 55, 28, 52, 16, 4, 49, 13, 34, 46, 7, 37, 43, 40),
+                *(50, 41, 8, 38, 44, 11, 35, 47, 32, 5, 29, 14, 20, 53, 2, 17, 56, 26, 23, 59),
+            ),
+        ),
+    ],
+)
+def test_equal_ones_are_left_where_go_leaves_them(numbers: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """As Go 1.26 sorts them; the first makes an unbalanced partition."""
+    items = list(range(len(numbers)))
+    sort_slice(items, lambda a, b: numbers[a] < numbers[b])
+    assert tuple(items) == order
+
+
+def test_a_comparison_that_is_always_true_has_an_order_too() -> None:
+    items = list(range(30))
+    sort_slice(items, lambda a, b: True)
+    assert items == [
+        *(13, 12, 3, 16, 26, 8, 20, 4, 11, 5, 29, 17, 7, 10, 28),
+        *(0, 9, 27, 1, 25, 24, 2, 6, 21, 15, 23, 22, 18, 19, 14),
+    ]
 
 
 def test_equal_ones_among_many_come_in_gos_order() -> None:

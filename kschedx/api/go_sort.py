@@ -1,6 +1,6 @@
 """The order in which Go's sort.Slice leaves equal elements: it is not stable, but always the same.
 
-Upstream: pattern-defeating quicksort as in Go's sort package (zsortfunc.go), since Go 1.19.
+Upstream: pattern-defeating quicksort as in Go 1.26's sort package (zsortfunc.go).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_SHORT = 12
+LONGEST_INSERTION = 12
 """Up to this length it is an insertion sort."""
 _LONG = 50
 _STEPS = 5
@@ -18,7 +18,7 @@ _STEPS = 5
 
 def sort_slice(items: list[T], less: Callable[[T, T], bool]) -> None:
     """Sort in place, as sort.Slice does."""
-    if len(items) <= _SHORT:
+    if len(items) <= LONGEST_INSERTION:
         _Sorting(items, less).insertion(0, len(items))
     else:
         _Sorting(items, less).quick(0, len(items), len(items).bit_length())
@@ -47,7 +47,7 @@ class _Sorting(Generic[T]):
         balanced = partitioned = True
         while True:
             length = high - low
-            if length <= _SHORT:
+            if length <= LONGEST_INSERTION:
                 self.insertion(low, high)
                 return
             if limit == 0:
@@ -58,7 +58,7 @@ class _Sorting(Generic[T]):
                 limit -= 1
             pivot, swaps = self.choose_pivot(low, high)
             increasing = swaps == 0
-            if swaps == _SHORT:  # every comparison found the wrong order
+            if swaps == LONGEST_INSERTION:  # every comparison found the wrong order
                 self._items[low:high] = self._items[low:high][::-1]
                 pivot = (high - 1) - (pivot - low)
                 increasing = True
