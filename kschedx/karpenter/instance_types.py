@@ -12,9 +12,9 @@ from math import inf
 
 from msgspec import Struct
 
+from kschedx.api.go_sort import sort_slice
 from kschedx.api.karpenter import CAPACITY_TYPE
 from kschedx.api.types import Labels
-from kschedx.autoscaler.go_sort import sort_slice
 from kschedx.karpenter.amounts import ZERO, Amounts, allocatable, fits, merged, written
 from kschedx.karpenter.labels import RESERVATION_ID, RESERVED, ZONE
 from kschedx.karpenter.requirements import Requirement, Requirements
