@@ -1,6 +1,7 @@
 """A snapshot as objects again: the same cluster to whoever loads them.
 
-What is written is what was read of each object; a cluster that moved is written as it stands.
+What is written is what was read of each object and counts, no more than `kschedx snapshot` writes; a cluster that moved
+is written as it stands.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from kschedx.api.devices import ResourceClaim
 from kschedx.api.kinds import KINDS, Kind
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.api.types import Pod, PodSpec
+from kschedx.export.slim import ANNOTATIONS, slim_object
 from kschedx.snapshot.snapshot import Snapshot
 
 _LAST = ("Node", "Pod")
@@ -27,10 +30,10 @@ def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         if kind.template:
             for (of, _, _), raw in snapshot.workloads.items():
                 if of == key:
-                    yield key, _ENCODER.encode(msgspec.json.decode(raw))
+                    yield key, _ENCODER.encode(slim_object(key, msgspec.json.decode(raw)))
         elif key not in _LAST and kind.record is not None:
             for record in _records(snapshot, kind.record):
-                yield key, _ENCODER.encode(_head(kind) | _known(record))
+                yield key, _ENCODER.encode(slim_object(key, _head(kind) | _known(record)))
     yield from _nodes(snapshot)
     yield from _pods(snapshot)
 
@@ -52,7 +55,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         written = _head(KINDS["Node"]) | _known(node)
         held = [{"names": [name], "sizeBytes": size} for name, size in images.get(row, ())]
         written["status"] = _map(written.get("status")) | ({"images": held} if held else {})
-        yield "Node", _ENCODER.encode(written)
+        yield "Node", _ENCODER.encode(slim_object("Node", written))
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
@@ -63,7 +66,8 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         if id(shared) not in specs:
             specs[id(shared)] = _raw_fields(shared)
         spec = specs[id(shared)] | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
-        whole = _known(Pod(metadata=pod.metadata, status=pod.status))
+        kept = {key: value for key, value in pod.metadata.annotations.items() if key in ANNOTATIONS}
+        whole = _known(Pod(metadata=replace(pod.metadata, annotations=kept), status=pod.status))
         yield "Pod", _ENCODER.encode(_head(KINDS["Pod"]) | whole | {"spec": spec})
 
 

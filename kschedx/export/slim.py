@@ -160,6 +160,14 @@ def cut(value: object, shape: Shape) -> object:
             return value
 
 
+def slim_object(key: str, whole: Mapping[str, object]) -> object:
+    """The part of an object, but a pod, that counts."""
+    kept = cut(whole, SHAPES[key])
+    if key == "Deployment":
+        keep_flags(whole, kept)
+    return kept
+
+
 def keep_flags(deployment: object, kept: Any) -> None:
     """Gives what is kept of cluster-autoscaler's Deployment the flags that decide; nothing else of its command line."""
     for position, flags in autoscaler_command.flags_of_containers(deployment):
@@ -167,8 +175,6 @@ def keep_flags(deployment: object, kept: Any) -> None:
 
 
 # --- objects
-
-_AUTOSCALER = autoscaler_command.PROGRAM.encode()
 
 
 class Slim:
@@ -236,11 +242,7 @@ class Slim:
             self._put(events.KIND, raw)
 
     def _put(self, kind: str, raw: Raw) -> None:
-        whole = msgspec.json.decode(raw)
-        kept = cut(whole, SHAPES[kind])
-        if kind == "Deployment" and _AUTOSCALER in bytes(raw):
-            keep_flags(whole, kept)
-        self._lines.setdefault(kind, []).append(msgspec.json.encode(kept))
+        self._lines.setdefault(kind, []).append(msgspec.json.encode(slim_object(kind, msgspec.json.decode(raw))))
 
     # --- pods
 

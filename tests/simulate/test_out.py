@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,3 +122,31 @@ def test_more_of_a_pod_are_in_the_cluster_after_fit(tmp_path: Path) -> None:
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
     assert command("fit", "deploy/web", "-n", "shop", "-s", cluster, "--out", out).code == 0
     assert command("fit", "deploy/web", "-n", "shop", "-s", out).out.startswith("✗ deploy/web: none more fits")
+
+
+def with_secrets(manifest: Manifest) -> Manifest:
+    """With a secret wherever people write them, of pods, templates and whatever else has annotations."""
+    changed: Any = json.loads(json.dumps(manifest))
+    if changed["kind"] == "StorageClass":
+        changed["parameters"] = {"secret": "sesame"}
+    for holder in (changed, changed.get("spec", {}).get("template", {})):
+        holder.setdefault("metadata", {})["annotations"] = {"note": "sesame", "last-applied": "sesame"}
+        for container in holder.get("spec", {}).get("containers", []):
+            container.update(env=[{"name": "TOKEN", "value": "sesame"}], args=["sesame"], command=["sesame"])
+    return dict(changed)
+
+
+def test_what_does_not_count_is_not_written(tmp_path: Path) -> None:
+    """Neither of the cluster nor of manifests: no values of variables, arguments and annotations."""
+    cluster, manifest, after = (tmp_path / name for name in ("cluster.json", "web.json", "after.json"))
+    objects = [with_secrets(one) for one in (*shop(), *STORAGE)]
+    template = next(at(one, "spec.template") for one in objects if one["kind"] == "Deployment")
+    another = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "another", "namespace": "shop"}}
+    labels = at(template, "metadata.labels")
+    manifest.write_text(json.dumps({**another, "spec": {"selector": {"matchLabels": labels}, "template": template}}))
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    ran = command("simulate", "-s", cluster, "-f", manifest, "-n", "shop", "--scale", "deploy/web=9", "--out", after)
+    assert ran.code in (0, 1)
+    assert "sesame" in manifest.read_text()
+    assert "another" in after.read_text()
+    assert "sesame" not in after.read_text()
