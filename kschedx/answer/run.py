@@ -19,6 +19,7 @@ from kschedx.explain.missing import require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import Note
 from kschedx.explain.notes.claims import ClaimsMade
 from kschedx.explain.notes.cycle import AutoscalerUnreadable, KarpenterUnreadable
+from kschedx.explain.notes.question import RunsAlready
 from kschedx.explain.setup import Setup
 from kschedx.explain.unread import decide
 from kschedx.framework.cycle import Cycle, Outcome
@@ -88,6 +89,8 @@ def explain(
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = as_if_new(scheduler.snapshot, subject.pod)
     if snapshot is not scheduler.snapshot:
+        pods = scheduler.snapshot.pods
+        notes = (RunsAlready(node=pods.node_names[pods.rows[pod.key]]), *notes)
         scheduler = scheduler.on(snapshot)
     cycle = decide(scheduler, pod, profile)
     require_for_decision(cycle)

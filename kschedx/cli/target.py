@@ -22,6 +22,10 @@ NODE_NAMES = ("node", "nodes", "no")
 """What kubectl calls a node."""
 
 
+_ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
+"""Kinds whose pods differ in nothing but their names."""
+
+
 def is_file(target: str) -> bool:
     """Whether manifests are meant: what exists, what looks like a file, and standard input."""
     return target == "-" or Path(target).exists() or target.endswith((".yaml", ".yml", ".json"))
@@ -36,25 +40,34 @@ def named_node(target: str) -> str:
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | Written:
-    """What the cluster has under `pod/NAME`, `deploy/NAME`, or the bare name of a pod.
+    """What the cluster has under `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
 
-    Raises `InputError` for what does not exist, with the nearest name.
+    Of a workload that the snapshot does not hold, one of its pods is found. Raises `InputError` for what does not
+    exist, with the nearest name.
     """
-    kind = referred_kind(target)
-    if kind is not None:
-        return _named(snapshot, kind, target.partition("/")[2], namespace or default_namespace)
+    referred = _referred(target, namespace or default_namespace)
+    if referred is not None:
+        return _named(snapshot, *referred)
     return _by_bare_name(snapshot, target, namespace or default_namespace)
 
 
 def referred_kind(target: str) -> str | None:
-    """The kind in `pod/NAME` or `deploy/NAME`; None for anything else, and for a file of that name."""
-    kind, slash, name = target.partition("/")
-    if not slash or "/" in name or Path(target).exists():
+    """The kind in `pod/NAME`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; None for anything else, and for a file of that
+    name."""
+    referred = _referred(target, "")
+    return None if referred is None else referred[0]
+
+
+def _referred(target: str, namespace: str) -> tuple[str, str, str] | None:
+    """The kind, the namespace and the name in the same."""
+    *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    known = SHORT_NAMES.get(kind.lower().partition(".")[0])
+    if known is None or Path(target).exists():
         return None
-    return SHORT_NAMES.get(kind.lower().partition(".")[0])
+    return known, space[0] if space else namespace, name
 
 
-def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Written:
+def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Written:
     if kind == "Pod":
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
@@ -66,6 +79,8 @@ def _named(snapshot: Snapshot, kind: str, name: str, namespace: str) -> Pod | Wr
         return snapshot.pods[row]
     manifest = snapshot.workloads.get((kind, namespace, name))
     if manifest is None:
+        if (pod := _one_of_its_pods(snapshot, kind, namespace, name)) is not None:
+            return pod
         if kind in snapshot.source.missing:
             refuse(snapshot, kind, f'{kind} "{name}" in namespace "{namespace}"')
         known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
@@ -91,6 +106,16 @@ def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
         return next(iter(waiting or rows), None)
     listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
     raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that begin so', hint=listed)
+
+
+def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
+    """The first that waits of a workload that is known by its pods alone; where its pods are all alike, or its last."""
+    from kschedx.simulate.workloads import Owners, Workload
+
+    rows = Owners(snapshot).members(snapshot.pods, Workload(kind, namespace, name))
+    waiting = [row for row in rows if row in snapshot.pods.pending]
+    speaks = waiting[:1] or (rows[-1:] if kind in _ALIKE else [])
+    return snapshot.pods[speaks[0]] if speaks else None
 
 
 def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
@@ -141,13 +166,15 @@ def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Col
     found: set[str] = set()
     owners = Owners(snapshot)
     for target in names:
-        kind, (_, slash, name) = referred_kind(target), target.partition("/")
-        if kind is None:
-            found.add(target if slash else f"{namespace}/{target}")
-        elif kind == "Pod":
-            found.add(f"{namespace}/{name}")
+        referred = _referred(target, namespace)
+        if referred is None:
+            found.add(target if "/" in target else f"{namespace}/{target}")
+            continue
+        workload = Workload(*referred)
+        if workload.kind == "Pod":
+            found.add(workload.key)
         else:
-            found |= set(map(snapshot.pods.key, owners.members(snapshot.pods, Workload(kind, namespace, name))))
+            found |= set(map(snapshot.pods.key, owners.members(snapshot.pods, workload)))
     return found
 
 
@@ -155,8 +182,8 @@ def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Wo
     """Workloads that are named, whether they are there or not."""
     from kschedx.simulate.workloads import Workload
 
-    named = ((referred_kind(name), name.partition("/")[2]) for name in names)
-    return {Workload(kind, namespace, name) for kind, name in named if kind not in (None, "Pod")}
+    named = (_referred(name, namespace) for name in names)
+    return {Workload(*referred) for referred in named if referred is not None and referred[0] != "Pod"}
 
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:

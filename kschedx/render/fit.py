@@ -19,9 +19,13 @@ def print_fit(found: Fit, *, wide: bool = False) -> None:
 
 
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
-    """The number, where they go, what stops the next one, and what would let more fit."""
+    """The number, what would be enough, where they go, and what stops the next one."""
     mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
     lines = paragraph(_headline(found), width, first=mark, style=style)
+    if found.missing:
+        lines += paragraph(f"it takes {_enough(found)}", width, first="  ")
+    elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
+        lines += paragraph("more nodes like those that are there would not do", width, first="  ")
     if found.nodes:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
@@ -36,13 +40,15 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     if found.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(found.refusal, width, first="  ")
-    if found.missing:
-        lines += [BLANK, *paragraph("what would be enough, any one of these", width, style=BOLD)]
-        for one in found.missing:
-            lines += paragraph(f"{count(one.nodes, 'more node')} like {one.like}", width, first="  ")
-    elif found.wanted is not None and not found.is_enough and not found.refusal:
-        lines += [BLANK, *paragraph("more nodes like those that are there would not do", width)]
     return lines
+
+
+def _enough(found: Fit) -> str:
+    """`2 more nodes like node-3, or 4 like node-1`."""
+    first, *others = found.missing
+    every = [f"{count(first.nodes, 'more node')} like {first.like}"]
+    every += [f"{one.nodes:,} like {one.like}" for one in others]
+    return ", or ".join(every)
 
 
 def _headline(found: Fit) -> str:

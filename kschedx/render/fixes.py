@@ -13,6 +13,7 @@ from rich.text import Text
 from kschedx.answer.explanation import Explanation
 from kschedx.answer.replicas import Covered
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.grouping import NodeGroup
 from kschedx.findings.node import NodeUnschedulable
 from kschedx.framework.cycle import Outcome
 from kschedx.render.holding import of_a_group
@@ -24,6 +25,7 @@ from kschedx.render.words import headline
 if TYPE_CHECKING:
     from kschedx.answer.fix import Fix
     from kschedx.simulate.mending import Mended, Story
+    from kschedx.snapshot.nodes import NodeTable
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
@@ -66,15 +68,35 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
 
 
 def reason(story: Story) -> str:
-    """What keeps the pod from the nearest nodes; that one is cordoned says least, as it is where it is drained."""
+    """What keeps the pod from the nearest nodes, and what from most of the others, where that is something else; that
+    one is cordoned says least, as it is where it is drained."""
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return of_a_group(group)
-    diagnosis = Diagnosis(story.explanation.cycle)
-    groups = [group.exemplar.findings for group in diagnosis.groups]
-    groups.sort(key=lambda findings: any(isinstance(one, NodeUnschedulable) for one in findings))
-    found = [one for stop in diagnosis.stops for one in stop.status.findings] or [one for its in groups for one in its]
-    return headline(found[0]) if found else ""
+    cycle = story.explanation.cycle
+    diagnosis = Diagnosis(cycle)
+    stopped = [one for stop in diagnosis.stops for one in stop.status.findings]
+    if stopped:
+        return headline(stopped[0])
+    groups = [one for one in diagnosis.groups if one.exemplar.findings]
+    open_ones = [
+        one for one in groups if not any(isinstance(found, NodeUnschedulable) for found in one.exemplar.findings)
+    ]
+    if not open_ones:
+        return headline(groups[0].exemplar.findings[0]) if groups else ""
+    nearest = open_ones[0]
+    told = headline(nearest.exemplar.findings[0])
+    others = [(one, headline(one.exemplar.findings[0])) for one in open_ones[1:]]
+    most, why = max(
+        ((one, why) for one, why in others if why != told), key=lambda each: each[0].count, default=(None, "")
+    )
+    if most is None or cycle.nodes is None:
+        return told
+    return f"{told} ({_where(nearest, cycle.nodes)}); {why} ({_where(most, cycle.nodes)})"
+
+
+def _where(group: NodeGroup, nodes: NodeTable) -> str:
+    return nodes.name(group.rows[0]) if group.count == 1 else count(group.count, "node")
 
 
 def story_fix(story: Story | None, width: int, indent: int = 4) -> list[Text]:

@@ -39,7 +39,9 @@ MOST_NOTES = 3
 MOST_LABELS = 4
 """Lines."""
 
-SAID = frozenset({"bound-by-hand", "gated", "nominated-node-first", "single-feasible-node", "tie", ROUTINE})
+SAID = frozenset(
+    {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
+)
 """Notes whose text the outcome's line holds already, or that tell nobody anything new."""
 
 Block = Callable[[Level], list[Text]]
@@ -69,7 +71,7 @@ def why(
         return _everything(explanation, diagnosis, width)
     if all_nodes:
         head = outcome_block(diagnosis, ranking(explanation.cycle, SHOWN), width, explanation.holding)
-        head = _sections(_replicas(explanation, width), head)
+        head = _sections(_replicas(explanation, width), [*head, *_runs_already(explanation, width)])
         return [*head, BLANK, *node_rows(diagnosis, width)]
     return _first(explanation, diagnosis, width)
 
@@ -92,6 +94,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     ranked = ranking(explanation.cycle, SHOWN + 1)
     replicas = _replicas(explanation, width)
     head = _sections(replicas, headline_block(diagnosis, ranked, width, explanation.holding))
+    head += _runs_already(explanation, width)
     head += holding_block(explanation.holding, explanation.cycle, width)
     fixes = fixes_block(explanation, width, MOST_FIXES)
     message = message_block(diagnosis, width, explanation.holding)
@@ -112,6 +115,12 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
 
 def _replicas(explanation: Explanation, width: int) -> list[Text]:
     return [] if explanation.replicas is None else replicas_block(explanation.replicas, width)
+
+
+def _runs_already(explanation: Explanation, width: int) -> list[Text]:
+    """Below the headline, which tells of a pod without a node."""
+    told = [note.text for note in explanation.notes if note.id == "runs-already"]
+    return [row for one in told for row in paragraph(one, width, first="  ")]
 
 
 def _autoscaler(explanation: Explanation, width: int, *, everything: bool = False) -> list[Text]:
@@ -252,6 +261,7 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
     cycle = explanation.cycle
     ranked: Ranking | None = ranking(cycle)
     head = _sections(_replicas(explanation, width), outcome_block(diagnosis, ranked, width, explanation.holding))
+    head += _runs_already(explanation, width)
     head += holding_block(explanation.holding, explanation.cycle, width, wide=True)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]
     scores = [text("scores", BOLD), *matrices(ranked, width)] if ranked else []

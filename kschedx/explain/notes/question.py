@@ -143,8 +143,16 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
         return {"changes": list(self.changes)}
 
 
+class RunsAlready(NoteFacts, frozen=True, kw_only=True):
+    """The pod has a node, and was looked at as if it had none."""
+
+    id: ClassVar[str] = "runs-already"
+    node: str
+
+
 QuestionNote: TypeAlias = (
     ForeignWorkload
+    | RunsAlready
     | ManifestLeftOut
     | OldVersion
     | AppliedTogether

@@ -14,6 +14,7 @@ from kschedx.explain.notes.question import (
     NotApplied,
     OldVersion,
     QuestionNote,
+    RunsAlready,
     Tried,
     UnlikelyAmount,
 )
@@ -27,6 +28,8 @@ def text(note: QuestionNote) -> str:
         case ForeignWorkload():
             kind = f"{note.kind} ({note.group})"
             return f"{kind} is no kind of Kubernetes' own: judged by its template at {note.path}, as it is"
+        case RunsAlready(node=node):
+            return f"it runs on {node}; this is as if it were scheduled now"
         case ManifestLeftOut(source=source, why=why):
             return f"left out: {source}, {why}"
         case OldVersion():
