@@ -12,6 +12,7 @@ from kschedx.cli.connection import Reached
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
+    from kschedx.explain.notes.question import AfterChanges
     from kschedx.explain.setup import Setup
     from kschedx.simulate.workloads import Workload
     from kschedx.snapshot.snapshot import Snapshot
@@ -23,12 +24,14 @@ def changed(
     setup: Setup,
     asked: Callable[[Snapshot], Collection[str]] | None = None,
     theirs: Collection[Workload] = (),
-) -> Reached:
+) -> tuple[Reached, tuple[AfterChanges, ...]]:
     """The cluster after the changes, with everything placed that they made or evicted, but for the pods that are asked
-    about, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. A drain or a
-    rollout that is not done is told on stderr. Raises `InputError`."""
+    about, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. And a note
+    about the changes, where there are any. A drain or a rollout that is not done is told on stderr. Raises
+    `InputError`."""
     if not question.changes:
-        return reached
+        return reached, ()
+    from kschedx.explain.notes.question import AfterChanges
     from kschedx.render.changes import rollout_text
     from kschedx.render.drain import verdict
     from kschedx.render.safe import visible
@@ -44,4 +47,8 @@ def changed(
     for rolled in done.rolled_out:
         if not rolled.is_done:
             typer.echo(visible(f"note: {rollout_text(rolled)}"), err=True)
-    return replace(reached, snapshot=done.last.after)
+    lost = done.simulation(setup, reached.snapshot, question.changes).displaced
+    note = AfterChanges(
+        changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
+    )
+    return replace(reached, snapshot=done.last.after), (note,)

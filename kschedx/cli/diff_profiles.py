@@ -137,7 +137,7 @@ def diff_profiles(
     if reached is None:
         write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
-    reached = changed(question, reached, before)
+    reached, _ = changed(question, reached, before)
     if target:
         connection.tell_left_out(before, after)
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)

@@ -79,6 +79,8 @@ def drain(
         check_name("--out", out)
         if each:
             raise InputError("--out is the cluster after drains, and --each asks about every node by itself")
+    if each and together:
+        raise InputError("--each asks about every node by itself, and --together about them all at once")
     if not nodes and not each:
         raise InputError("name a NODE, or ask for every node with --each")
     reached = question.read_to_decide()

@@ -54,6 +54,8 @@ def fit(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from msgspec.structs import replace
+
     from kschedx.cli.changed import changed
     from kschedx.cli.snapshot_file import check_name, write_snapshot
     from kschedx.simulate.fit import fit as fitted
@@ -63,8 +65,9 @@ def fit(
     reached = question.read_to_decide()
     setup = question.setup(reached.snapshot)
     namespace = question.namespace or reached.namespace
-    cluster = changed(question, reached, setup).snapshot
-    snapshot, pod, manifest = _target(question, cluster, setup, target, namespace)
+    after, changes = changed(question, reached, setup)
+    setup = replace(setup, notes=(*setup.notes, *changes))
+    snapshot, pod, manifest = _target(question, after.snapshot, setup, target, namespace)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from kschedx.cli.manifests import Written
     from kschedx.cli.wanted import Wanted
     from kschedx.cli.why_one import Clusters
-    from kschedx.explain.setup import Setup
+    from kschedx.explain.notes.question import AfterChanges
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
 
 TARGET is a pod (pod/NAME, pod NAME, or just NAME), a workload whose template makes the pod (deploy/NAME, sts/NAME,
-ds/NAME, job/NAME, ...), a node (node/NAME) for what it offers and whom it would take, or manifests: a file, a folder,
-or - for standard input. What is in the files counts as if it were applied. A pod that runs already is explained as if
-it were scheduled now.
+ds/NAME, job/NAME, ..., also NAMESPACE/deploy/NAME), a node (node/NAME) for what it offers and whom it would take, or
+manifests: a file, a folder, or - for standard input. What is in the files counts as if it were applied. A pod that runs
+already is explained as if it were scheduled now; so is one of a workload that the cluster's dump does not hold.
 
 Of a workload it is about the replicas that it lacks: how many of them can be placed, and the story of the first that
 cannot. A manifest that is new lacks all, and what lacks none gets one more. Several pods and workloads, --all-pending
@@ -148,6 +148,8 @@ def why(
 
 def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     """About many pods, a node, several pods, or one."""
+    from msgspec.structs import replace
+
     from kschedx.cli.manifests import Manifests
     from kschedx.cli.target import named_node
     from kschedx.cli.why_node import why_node
@@ -157,12 +159,13 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
 
     manifests = Manifests.read(wanted.files) if wanted.files else None
     read = question.read_to_decide()
-    reached = _after_changes(question, wanted, read)
+    reached, changes = _after_changes(question, wanted, read)
     snapshot = reached.snapshot
     if manifests is not None:
         manifests.placed(question.namespace, reached.namespace, is_only=not wanted.names)
         snapshot = manifests.applied(snapshot)
-    setup = _setup(question, snapshot)
+    setup = question.setup(snapshot)
+    setup = replace(setup, notes=(*setup.notes, *changes))
     if manifests is not None:
         snapshot = manifests.allowed(reached.snapshot, snapshot, setup.release)
     if wanted.is_many:
@@ -182,10 +185,10 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
 
 
-def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> Reached:
-    """The cluster, after the changes that are asked about."""
+def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tuple[Reached, tuple[AfterChanges, ...]]:
+    """The cluster after the changes that are asked about, and a note about them."""
     if not question.changes:
-        return reached
+        return reached, ()
     from kschedx.cli.changed import changed
     from kschedx.cli.target import asked_about, workloads_asked_about
 
@@ -196,19 +199,6 @@ def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> Reac
 
     theirs = workloads_asked_about(wanted.names, namespace)
     return changed(question, reached, question.setup(reached.snapshot), asked, theirs)
-
-
-def _setup(question: Question, snapshot: Snapshot) -> Setup:
-    """The scheduler, and a note about the changes."""
-    setup = question.setup(snapshot)
-    if not question.changes:
-        return setup
-    from msgspec.structs import replace
-
-    from kschedx.explain.notes.question import AfterChanges
-
-    note = AfterChanges(changes=tuple(map(str, question.changes)))
-    return replace(setup, notes=(*setup.notes, note))
 
 
 def _found(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from kschedx.explain.notes.question import AfterChanges
 from kschedx.render import terminal
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, line, paragraph
 from kschedx.render.unheard import could_reject
 from kschedx.render.units import count, short_names
+from kschedx.render.words.notes.question import text as note_text
 from kschedx.simulate.fit import Fit
 
 SHOWN = 8
@@ -22,6 +24,7 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
     mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
     lines = paragraph(_headline(found), width, first=mark, style=style)
+    lines += _after_changes(found, width)
     if found.missing:
         lines += paragraph(f"it takes {_enough(found)}", width, first="  ")
     elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
@@ -41,6 +44,11 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(found.refusal, width, first="  ")
     return lines
+
+
+def _after_changes(found: Fit, width: int) -> list[Text]:
+    notes = (note for note in found.setup.notes if isinstance(note, AfterChanges))
+    return [row for note in notes for row in paragraph(note_text(note), width, first="  ", style=DIM)]
 
 
 def _enough(found: Fit) -> str:

@@ -58,6 +58,8 @@ class Workbench(Bench):
         self.effects: list[Effect] = []
         """Of every change that was made."""
         self._added_nodes: list[str] = []
+        self._removed: dict[str, Node] = {}
+        """Nodes that a change took away, as they were."""
 
     @property
     def changed(self) -> Changed:
@@ -88,9 +90,16 @@ class Workbench(Bench):
     def node(self, change: Change) -> Node:
         """The only node that a change names. Raises `InputError` with the change."""
         try:
-            return node_of(self.snapshot, change.text)
+            return self._node(change.text)
         except InputError as error:
             raise error.at(Place(object=str(change))) from None
+
+    def _node(self, name: str) -> Node:
+        """Raises `InputError` with the nearest name, or with what became of the node."""
+        gone = name.removeprefix("node/")
+        if gone in self._removed and gone not in self.snapshot.cluster.index:
+            raise InputError(f'node "{gone}" is gone', hint="an earlier change removes it")
+        return node_of(self.snapshot, name)
 
     def _apply(self, change: Change) -> None:
         text = change.text
@@ -101,7 +110,7 @@ class Workbench(Bench):
                 target, number = divided(text, "=", "KIND/NAME=REPLICAS")
                 self._scale(self._workload(target), counted(number))
             case Verb.CORDON | Verb.UNCORDON:
-                node = node_of(self.snapshot, text)
+                node = self._node(text)
                 self._put(cordoned(node, unschedulable=change.verb is Verb.CORDON))
             case Verb.DELETE:
                 self._delete(text)
@@ -111,10 +120,10 @@ class Workbench(Bench):
                 self._remove_node(text)
             case Verb.TAINT:
                 name, taint = divided(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
-                self._put(tainted(node_of(self.snapshot, name), taint))
+                self._put(tainted(self._node(name), taint))
             case Verb.LABEL:
                 name, label = divided(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
-                self._put(labelled(node_of(self.snapshot, name), label))
+                self._put(labelled(self._node(name), label))
             case Verb.SET:
                 target, rest = divided(text, ":", "KIND/NAME:PATH=VALUE")
                 path, value = divided(rest, "=", "KIND/NAME:PATH=VALUE")
@@ -149,15 +158,21 @@ class Workbench(Bench):
         count = counted(number)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
-        template = node_of_file(change.objects, like) if change.objects else node_of(self.snapshot, like)
+        template = node_of_file(change.objects, like) if change.objects else self._template(like)
         added = list(more_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self._added_nodes += [node.name for node in added]
         self.snapshot = with_daemons_on(self.snapshot, self._setup, added)
 
+    def _template(self, name: str) -> Node:
+        """The node that others are to be like: one that is there, or that they take the place of."""
+        removed = self._removed.get(name.removeprefix("node/"))
+        return self._node(name) if removed is None else removed
+
     def _remove_node(self, name: str) -> None:
         """Its pods go with it; those with a controller are made anew, unless it is the node that has them."""
-        node = node_of(self.snapshot, name)
+        node = self._node(name)
+        self._removed[node.name] = node
         row = self.snapshot.cluster.index[node.name]
         owners = self.snapshot.pods.owners
         its = self.snapshot.pods.on_node(row).tolist()
@@ -173,10 +188,17 @@ class Workbench(Bench):
         namespace = parts.pop(0) if len(parts) == 3 else self._namespace
         kind = SHORT_NAMES.get(parts[0].lower().partition(".")[0]) if len(parts) == 2 else None
         if kind is None:
-            raise InputError(f'"{target}" is no KIND/NAME', hint="such as deploy/web or sts/db")
+            raise InputError(f'"{target}" is no KIND/NAME', hint=self._meant(parts, namespace))
         workload = Workload(kind, namespace, parts[1])
         self._require(workload)
         return workload
+
+    def _meant(self, parts: Sequence[str], namespace: str) -> str:
+        """What a target without a known kind may stand for."""
+        if len(parts) == 2:
+            return nearest("/".join(parts), (f"{kind}/{parts[1]}" for kind in SHORT_NAMES))
+        named = [Workload(*key) for key in self.snapshot.workloads if key[1:] == (namespace, parts[-1])]
+        return f'did you mean "{named[0].reference}"?' if named else "such as deploy/web or sts/db"
 
     def _require(self, workload: Workload) -> None:
         snapshot, (kind, namespace, name) = self.snapshot, (workload.kind, workload.namespace, workload.name)
@@ -262,7 +284,7 @@ class Workbench(Bench):
 
     def _set(self, target: str, path: str, value: object) -> None:
         if names_node(target):
-            node = node_of(self.snapshot, target)
+            node = self._node(target)
             changed_node = with_field(node, path, value)
             if changed_node.name != node.name:
                 raise InputError("metadata.name cannot be changed")

@@ -36,6 +36,17 @@ class Effect(Struct, frozen=True, kw_only=True):
         }
 
 
+class Displaced(Struct, frozen=True, kw_only=True):
+    """Pods that lost their nodes to changes: to the changes themselves, or to pods that came with them."""
+
+    moved: tuple[str, ...] = ()
+    """Those that find another, by `namespace/name`."""
+    waiting: tuple[str, ...] = ()
+    """Those that find none."""
+    gone: tuple[str, ...] = ()
+    """Those that nobody makes anew."""
+
+
 def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
     """Rows of the pods that taints drive off nodes, as these were and as they are now; those of DaemonSets and of the
     kubelet are not among them. Who tolerates a taint for some time goes once that is over.

@@ -18,8 +18,8 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.simulate.allowed import Refused
 from kschedx.simulate.changes import Change
-from kschedx.simulate.drain import Drained
-from kschedx.simulate.effects import Effect
+from kschedx.simulate.drain import Drained, Fate
+from kschedx.simulate.effects import Displaced, Effect
 from kschedx.simulate.own_claims import evict
 from kschedx.simulate.queue import Departed, Step
 from kschedx.simulate.rollout import RolledOut
@@ -166,6 +166,18 @@ class Simulation:
         return any(
             key in stage.run.cluster.pods.rows and stage.run.cluster.pods.rows[key] in stage.queue.recreated
             for stage in self._stages
+        )
+
+    @property
+    def displaced(self) -> Displaced:
+        """Whom the changes cost their nodes."""
+        drained = (one.pod for drain in self.drained for one in drain.of(Fate.EVICTED))
+        lost = dict.fromkeys((*(key for effect in self.effects for key in effect.evicted), *self.evictions, *drained))
+        gone = dict.fromkeys((*(key for effect in self.effects for key in effect.gone), *sorted(self.evicted)))
+        return Displaced(
+            moved=tuple(key for key in lost if key in self.placed),
+            waiting=tuple(key for key in lost if key in self.messages),
+            gone=tuple(gone),
         )
 
     # --- workloads and nodes

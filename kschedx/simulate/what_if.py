@@ -217,7 +217,7 @@ def drain_in_turn(
     """Drain nodes one after another; each is back before the next one where `comes_back`. Only what they evict is
     scheduled. Raises `InputError`."""
     done = settled(snapshot, setup, wanted, options, namespace)
-    done.last.drain(_there(done.last, nodes), comes_back=comes_back)
+    done.last.drain(_there(done.last, nodes, snapshot), comes_back=comes_back)
     return done.simulation(setup, snapshot, wanted)
 
 
@@ -235,19 +235,20 @@ def drain_each(
     done = settled(snapshot, setup, wanted, options, namespace)
     last = done.last
     mark, made = last.run.cluster.mark(), frozenset(last.queue.made)
-    for name in last.run.cluster.node_names if nodes is None else _there(last, nodes):
+    for name in last.run.cluster.node_names if nodes is None else _there(last, nodes, snapshot):
         last.drain([name], comes_back=True)
         last.run.cluster.revert(mark)
         last.queue.forget(made)
     return done.simulation(setup, snapshot, wanted)
 
 
-def _there(last: Simulator, nodes: Sequence[str]) -> Sequence[str]:
-    """Raises `InputError` for a node that a change has taken away."""
+def _there(last: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
+    """Raises `InputError` for a node that is not there, or not any more."""
     known = last.run.snapshot.cluster.index
     for name in nodes:
         if name not in known:
-            raise InputError(f'no node "{name}" after the changes', hint=nearest(name, known))
+            hint = "a change removes it" if name in before.cluster.index else nearest(name, known)
+            raise InputError(f'no node "{name}" after the changes', hint=hint)
     return nodes
 
 

@@ -72,6 +72,44 @@ def test_what_a_change_evicts_has_its_place_before_the_question(tmp_path: Path) 
     assert asked(path, "fit", "pod/web-0", "--drain", "node-1").code == 1
 
 
+def test_nodes_can_be_replaced_by_others_like_them(cluster: Path) -> None:
+    ran = asked(cluster, "simulate", "--remove-node", "node-1", "--add-nodes", "2=node-1", "-o", "json")
+    nodes = json.loads(ran.out)["nodes"]
+    assert nodes["node-1"]["after"] is None
+    assert nodes["node-1-new1"]["after"]["allocatable"] == nodes["node-1"]["before"]["allocatable"]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "told"),
+    [
+        ("8", "after remove-node node-1: 2 pods move"),
+        ("6", "after remove-node node-1: 1 pod moves, shop/batch-1 loses its node and finds no other"),
+    ],
+)
+def test_whom_changes_cost_their_nodes_is_told(cpu: str, told: str, tmp_path: Path) -> None:
+    """batch has two pods of 2 cpu on node-1, and node-2 runs 3 cpu of web."""
+    objects = [*nodes(("4", cpu)), *deployment("batch", "2", ["node-1", "node-1"])]
+    path = written(tmp_path, [*objects, *deployment("web", "3", ["node-2"])])
+    for command in ("why", "fit"):
+        assert told in asked(path, command, "deploy/web", "--remove-node", "node-1").out
+    document = json.loads(asked(path, "why", "deploy/web", "--remove-node", "node-1", "-o", "json").out)
+    note = next(note for note in document["notes"] if note["id"] == "after-changes")
+    assert [*note.get("moved", ()), *note.get("waiting", ())] == ["shop/batch-0", "shop/batch-1"]
+
+
+def test_a_workload_is_known_by_its_pods_alone(tmp_path: Path) -> None:
+    """A dump of nodes and pods, as `kubectl get nodes,pods -A -o json` makes it."""
+    objects = [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])]
+    path = written(tmp_path, [one for one in objects if one["kind"] in ("Node", "Pod")])
+    for target in ("deploy/web", "shop/deploy/web", "shop/deployment.apps/web"):
+        ran = asked(path, "fit", target)
+        assert (ran.code, ran.out.splitlines()[0]) == (0, f"✓ {target}: 2 more fit")
+    runs = asked(path, "why", "shop/deploy/web", "-n", "other").out
+    assert "it runs on node-1; this is as if it were scheduled now" in runs
+    nowhere = asked(path, "fit", "shop/deploy/api")
+    assert (nowhere.code, nowhere.err) == (2, 'error: no Deployment "api" in namespace "shop"\n')
+
+
 def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
     objects = [*nodes(("4", "4")), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
     ran = asked(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
@@ -88,6 +126,12 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
         (("simulate", "--changes", "nowhere.yaml"), "nowhere.yaml"),
         (("simulate", "--scale", "job/web=1"), 'no Job "web" in namespace "shop"'),
         (("simulate", "--scale", "pod/web-0=1"), '"Pod" does not scale'),
+        (("simulate", "--scale", "web=1"), '"web" is no KIND/NAME (did you mean "shop/deploy/web"?)'),
+        (("simulate", "--delete", "dep/web"), '"dep/web" is no KIND/NAME (did you mean "deploy/web"?)'),
+        (("simulate", "--delete", "x/y"), '"x/y" is no KIND/NAME'),
+        (("simulate", "--remove-node", "node-1", "--cordon", "node-1"), 'node "node-1" is gone (an earlier change'),
+        (("simulate", "--remove-node", "node-1", "--drain", "node-1"), 'node "node-1" is gone (an earlier change'),
+        (("drain", "--each", "--together"), "--each asks about every node by itself"),
         (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'there is no "contaners"'),
     ],
 )
@@ -132,5 +176,7 @@ def test_nodes_that_changes_add_and_take_away_are_drained_as_they_are(cluster: P
     assert "node-1-new1" in nodes
     assert "node-2" not in nodes
     gone = asked(cluster, "drain", "node-2", "--remove-node", "node-2")
-    assert (gone.code, gone.err) == (2, 'error: no node "node-2" after the changes (did you mean "node-5"?)\n')
+    assert (gone.code, gone.err) == (2, 'error: no node "node-2" after the changes (a change removes it)\n')
+    wrong = asked(cluster, "drain", "node-22", "--remove-node", "node-2")
+    assert 'no node "node-22" after the changes (did you mean' in wrong.err
     assert asked(cluster, "drain", "node-1-new1", "--add-nodes", "1=node-1").code == 0

@@ -137,10 +137,17 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "after-changes"
     changes: tuple[str, ...]
     """As they were typed: `scale deploy/web=10`."""
+    moved: tuple[str, ...] = ()
+    """Pods, `namespace/name`, that lost their nodes to them and found others."""
+    waiting: tuple[str, ...] = ()
+    """Those that found none."""
+    gone: tuple[str, ...] = ()
+    """Those that nobody makes anew."""
 
     @property
     def facts(self) -> dict[str, object]:
-        return {"changes": list(self.changes)}
+        lost = {"moved": self.moved, "waiting": self.waiting, "gone": self.gone}
+        return {"changes": list(self.changes), **{name: list(pods) for name, pods in lost.items() if pods}}
 
 
 class RunsAlready(NoteFacts, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from kschedx.explain.notes.question import (
     Tried,
     UnlikelyAmount,
 )
-from kschedx.render.units import listed
+from kschedx.render.units import count, listed
 
 _SHOWN = 4
 
@@ -49,7 +49,7 @@ def text(note: QuestionNote) -> str:
         case DryRun(differences=differences):
             return f"the API server's dry run made another pod than kschedx: {'; '.join(map(_told, differences))}"
         case AfterChanges():
-            return f"after {'; '.join(note.changes)}"
+            return f"after {'; '.join(note.changes)}{_displaced(note)}"
         case Tried():
             return f"tried with {', '.join(note.changes)}; without it: {note.before.value}"
         case _:
@@ -68,3 +68,14 @@ def _really(note: UnlikelyAmount) -> str:
     if note.resource == "cpu":
         return f"{note.is_really:,} processors"
     return f"{note.is_really:,} bytes" if note.is_really else "less than a byte"
+
+
+def _displaced(note: AfterChanges) -> str:
+    """`: 3 pods move, shop/web-0 loses its node and finds no other`."""
+    parts = [f"{count(len(note.moved), 'pod')} {'moves' if len(note.moved) == 1 else 'move'}"] if note.moved else []
+    if note.waiting:
+        lost = "loses its node and finds" if len(note.waiting) == 1 else "lose their nodes and find"
+        parts.append(f"{listed(note.waiting, 2)} {lost} no other")
+    if note.gone:
+        parts.append(f"{listed(note.gone, 2)} {'is' if len(note.gone) == 1 else 'are'} gone for good")
+    return f": {', '.join(parts)}" if parts else ""
