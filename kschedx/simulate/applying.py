@@ -22,7 +22,7 @@ from kschedx.simulate.controllers import is_controlled, stays_with_node
 from kschedx.simulate.daemon_sets import compares_taints, following, with_daemons_on
 from kschedx.simulate.effects import Effect, evicted_by_taints
 from kschedx.simulate.merging import merged
-from kschedx.simulate.node_changes import labelled, more_like, names_node, node_of, node_of_file, tainted
+from kschedx.simulate.node_changes import bare_name, labelled, more_like, names_node, node_of, node_of_file, tainted
 from kschedx.simulate.nodes import cordoned
 from kschedx.simulate.paths import scalar, with_field, with_value
 from kschedx.simulate.valid import require_node, require_pod, require_workload
@@ -96,7 +96,7 @@ class Workbench(Bench):
 
     def _node(self, name: str) -> Node:
         """Raises `InputError` with the nearest name, or with what became of the node."""
-        gone = name.removeprefix("node/")
+        gone = bare_name(name)
         if gone in self._removed and gone not in self.snapshot.cluster.index:
             raise InputError(f'node "{gone}" is gone', hint="an earlier change removes it")
         return node_of(self.snapshot, name)
@@ -166,7 +166,7 @@ class Workbench(Bench):
 
     def _template(self, name: str) -> Node:
         """The node that others are to be like: one that is there, or that they take the place of."""
-        removed = self._removed.get(name.removeprefix("node/"))
+        removed = self._removed.get(bare_name(name))
         return self._node(name) if removed is None else removed
 
     def _remove_node(self, name: str) -> None:

@@ -20,11 +20,16 @@ LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachabl
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
     """The node `node-1`, `node/node-1` or `no/node-1`. Raises `InputError` with the nearest name."""
-    name = name.rpartition("/")[2] if names_node(name) else name
+    name = bare_name(name)
     row = snapshot.cluster.index.get(name)
     if row is None:
         raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
     return snapshot.cluster.nodes[row]
+
+
+def bare_name(target: str) -> str:
+    """`node-1` of `node/node-1`."""
+    return target.rpartition("/")[2] if names_node(target) else target
 
 
 def names_node(target: str) -> bool:
