@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from kschedx.api.decode import decode
 from kschedx.errors import InputError, nearest
 
 T = TypeVar("T")
@@ -20,12 +21,16 @@ def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict
 
     What the path leads through has to be there, the last part need not. Raises `InputError` with what is there.
     """
+    changed = _with(manifest, _parts(path), value, path)
+    assert isinstance(changed, dict), "a manifest is a map"
+    return changed
+
+
+def _parts(path: str) -> list[str]:
     parts = [found.group(1) or found.group(2) or "" for found in _PART.finditer(path)]
     if not parts or "".join(found.group(0) for found in _PART.finditer(path)) != path:
         raise InputError(f'"{path}" is no path', hint="such as spec.replicas or spec.template.spec.containers[0].image")
-    changed = _with(manifest, parts, value, path)
-    assert isinstance(changed, dict), "a manifest is a map"
-    return changed
+    return parts
 
 
 def _with(inside: object, parts: list[str], value: object, path: str) -> object:
@@ -67,10 +72,18 @@ def with_field(record: T, path: str, value: object) -> T:
     """A node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
     written = cast("dict[str, object]", msgspec.to_builtins(record))
     wanted = with_value(written, path, value)
-    try:
-        changed = msgspec.convert(wanted, type(record))
-    except msgspec.ValidationError as error:
-        raise InputError(str(error)) from None
+    changed = decode(msgspec.json.encode(wanted), type(record))
     if changed == record and wanted != written:
-        raise InputError(f'"{path}" is no field that scheduling reads')
+        raise InputError(f'"{path}" is no field that scheduling reads', hint=_meant(written, path))
     return changed
+
+
+def _meant(written: object, path: str) -> str:
+    """The nearest field that is known where the path leaves those that are."""
+    for part in _parts(path):
+        if not isinstance(written, Mapping):
+            break
+        if part not in written:
+            return nearest(part, written)
+        written = written[part]
+    return ""
