@@ -173,6 +173,7 @@ class CapacityReservation(Struct, frozen=True, kw_only=True, rename="camel"):
     instance_type: str = ""
     availability_zone: str = ""
     reservation_type: str = "default"
+    interruptible: bool = False
     state: str = "active"
 
 

@@ -18,7 +18,7 @@ values. `kschedx instance-types` makes such a file of what the clouds publish.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +28,7 @@ from kschedx.api.quantity import ResourceList
 from kschedx.errors import InputError, Place, join_fields, nearest
 from kschedx.karpenter.amounts import Amount, amounts_of
 from kschedx.karpenter.instance_types import InstanceType, Offering
-from kschedx.karpenter.labels import INSTANCE_TYPE, ZONE
+from kschedx.karpenter.labels import FLEX, INSTANCE_TYPE, ZONE
 from kschedx.karpenter.requirements import Requirement, Requirements
 
 API_VERSION = "kschedx/v1"
@@ -138,11 +138,25 @@ def instance_types(
     """Those that a pool can use. A label of the cloud that a type does not have, its nodes will not have. `reserved`:
     type to where it is kept for the pool."""
     places = tuple(zones)
-    return tuple(
-        instance_type(one, (*_offerings(one, places), *reserved.get(one.name, ())), known_labels)
-        for one in catalogue.instance_types
-        if not one.node_pools or pool in one.node_pools
-    )
+    made: list[InstanceType] = []
+    for one in catalogue.instance_types:
+        if not one.node_pools or pool in one.node_pools:
+            bought = _offerings(one, places)
+            made.append(instance_type(one, (*bought, *_kept(reserved.get(one.name, ()), bought)), known_labels))
+    return tuple(made)
+
+
+def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[Offering]:
+    """Reserved capacity where the type is. It is as good as free: of the price a ten millionth counts, so that types
+    can be told apart."""
+    zones = {one.zone for one in bought}
+    price = next((one.price for one in bought if one.capacity_type == "on-demand" and one.price is not None), None)
+    for one in reserved:
+        if one.zone in zones:
+            yield msgspec.structs.replace(one, price=None if price is None else price / _FREE)
+
+
+_FREE = 10_000_000
 
 
 def _offerings(one: WrittenType, zones: Iterable[str]) -> tuple[Offering, ...]:
@@ -174,6 +188,8 @@ def instance_type(
     values[CAPACITY_TYPE] = tuple(offering.capacity_type for offering in available)
     for key in sorted({key for offering in available for key in offering.labels}):
         values[key] = tuple(offering.labels[key] for offering in available if key in offering.labels)
+    if FLEX in known_labels:
+        values.setdefault(FLEX, (str("-flex" in one.name.partition(".")[0]).lower(),))
     missing = (Requirement.of(key, "DoesNotExist") for key in known_labels if key not in values)
     return InstanceType(
         name=one.name,

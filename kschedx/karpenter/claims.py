@@ -10,11 +10,11 @@ from itertools import count
 
 from msgspec import Struct
 
-from kschedx.api.karpenter import NODE_POOL, NodePool
+from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL, NodePool
 from kschedx.api.types import Pod, Taint
 from kschedx.karpenter.amounts import Amount, amounts_of, merged
 from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
-from kschedx.karpenter.labels import HOSTNAME, class_label, well_known
+from kschedx.karpenter.labels import HOSTNAME, RESERVATION_ID, RESERVED, class_label, well_known
 from kschedx.karpenter.pod_data import PodData
 from kschedx.karpenter.ports import PortUsage, ports_of
 from kschedx.karpenter.rejections import (
@@ -114,7 +114,13 @@ class NewNode:
     def cheapest_first(self) -> tuple[InstanceType, ...]:
         """The types that it can be of; where prices are not known, the smaller one comes first (OrderByPrice)."""
         allowed = self.template.allowed
-        return tuple(sorted(self.types, key=lambda one: (one.price(self.requirements, allowed), *one.size, one.name)))
+        offered = {one.name for one in self.types if one.is_offered(self.requirements, allowed)}
+        return tuple(
+            sorted(
+                self.types,
+                key=lambda one: (one.name not in offered, one.price(self.requirements, allowed), *one.size, one.name),
+            )
+        )
 
     def accept(
         self, data: PodData, topologies: Topologies, *, relaxes_min_values: bool = False
@@ -180,6 +186,14 @@ class NewNode:
         topologies.register(HOSTNAME, self._host_name)
         topologies.record(data.pod, data.key, self.template.taints, accepted.requirements)
         self._ports.add(data.pod)
+
+    def use_reservations(self) -> None:
+        """A node that may use reserved capacity uses nothing else (FinalizeScheduling)."""
+        allowed = self.template.allowed
+        ids = {name for one in self.types for name in one.reservations(self.requirements, allowed)}
+        if ids:
+            kind = Requirement.of(CAPACITY_TYPE, "In", (RESERVED,))
+            self.requirements = self.requirements.replacing(kind).together((Requirement.of(RESERVATION_ID, "In", ids),))
 
     def keep_cheapest(self, most: int) -> Mapping[str, int]:
         """Leaves the types that the cloud is asked for. Returns the keys of `minValues` of which these have too few

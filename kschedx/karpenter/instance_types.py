@@ -6,7 +6,7 @@ scheduling/nodeclaim.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 
@@ -16,9 +16,10 @@ from kschedx.api.go_sort import sort_slice
 from kschedx.api.karpenter import CAPACITY_TYPE
 from kschedx.api.types import Labels
 from kschedx.karpenter.amounts import ZERO, Amounts, allocatable, fits, merged, written
-from kschedx.karpenter.labels import RESERVATION_ID, RESERVED, ZONE
+from kschedx.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, RESERVED, ZONE
 from kschedx.karpenter.requirements import Requirement, Requirements
 
+_RESERVATION = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
 _MILLION = 10**6 * 10**9
 
 
@@ -37,7 +38,7 @@ class Offering(Struct, frozen=True, kw_only=True):
         labels = Requirements.of_labels({**self.labels, ZONE: self.zone, CAPACITY_TYPE: self.capacity_type})
         if self.capacity_type == RESERVED:
             return labels
-        return labels.together((Requirement.of(RESERVATION_ID, "DoesNotExist"),))
+        return labels.together(Requirement.of(key, "DoesNotExist") for key in _RESERVATION)
 
 
 class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
@@ -76,6 +77,18 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_offered(self, requirements: Requirements, allowed: frozenset[str]) -> bool:
         return any(requirements.is_compatible(one, allowed) for one in self.available)
+
+    def reservations(self, requirements: Requirements, allowed: frozenset[str]) -> Iterator[str]:
+        """Ids of those that a node with these requirements may use; how much is left of them is taken to be enough."""
+        for one in self.offerings:
+            is_kept = one.is_available and one.capacity_type == RESERVED and RESERVATION_ID in one.labels
+            if is_kept and requirements.is_compatible(one.requirements, allowed):
+                yield one.labels[RESERVATION_ID]
+
+    @cached_property
+    def has_prices(self) -> bool:
+        """Of all that can be had."""
+        return all(one.price is not None for one in self.offerings if one.is_available)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -229,9 +242,9 @@ class Cut(Struct, frozen=True, kw_only=True):
 def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int) -> Cut:
     """The cloud is asked for so many types at most. Where a price is not known nothing is cut off: which are the
     cheapest cannot be told."""
-    priced = [(one.price(requirements, allowed), one) for one in types]
-    if len(types) <= most or any(price == inf for price, _ in priced):
+    if len(types) <= most or not all(one.has_prices for one in types):
         return Cut(types=tuple(types))
+    priced = [(one.price(requirements, allowed), one) for one in types]
     sort_slice(priced, lambda a, b: a[0] < b[0])
     left = tuple(one for _, one in priced[:most])
     return Cut(types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {})

@@ -38,11 +38,15 @@ _EVERYWHERE = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPAC
 
 RESERVATION_ID = f"{AWS}/capacity-reservation-id"
 RESERVATION_TYPE = f"{AWS}/capacity-reservation-type"
+RESERVATION_INTERRUPTIBLE = f"{AWS}/capacity-reservation-interruptible"
+FLEX = f"{AWS}/instance-capability-flex"
 
 AWS_LABELS = frozenset(
     f"{AWS}/{name}"
     for name in (
-        "capacity-reservation-id", "capacity-reservation-type", "instance-hypervisor",
+        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+        "instance-hypervisor", "instance-capability-flex", "instance-tenancy", "placement-group-id",
+        "placement-group-partition",
         "instance-encryption-in-transit-supported", "instance-category", "instance-family", "instance-generation",
         "instance-size", "instance-local-nvme", "instance-cpu", "instance-cpu-manufacturer",
         "instance-cpu-sustained-clock-speed-mhz", "instance-memory", "instance-ebs-bandwidth",
@@ -51,6 +55,15 @@ AWS_LABELS = frozenset(
         "instance-accelerator-count",
     )
 ) | {"topology.k8s.aws/zone-id"}  # fmt: skip
+
+OF_THE_NODE = frozenset({"topology.k8s.aws/zone-id", *(
+    f"{AWS}/{name}"
+    for name in (
+        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+        "instance-tenancy", "placement-group-id", "placement-group-partition",
+    )
+)})  # fmt: skip
+"""What a node says of where and how it was bought, and another of its type may have otherwise."""
 
 AZURE_LABELS = frozenset(
     f"{AZURE}/{name}"

@@ -190,6 +190,10 @@ class Requirements(Mapping[str, Requirement]):
             made._by_key[one.key] = one if known is None else one.intersection(known)
         return made
 
+    def replacing(self, one: Requirement) -> Requirements:
+        """With another requirement in the place of the one of its key."""
+        return Requirements((*(kept for kept in self.values() if kept.key != one.key), one))
+
     def with_min_values(self, counts: Mapping[str, int]) -> Requirements:
         made = Requirements()
         made._by_key = dict(self._by_key)

@@ -111,6 +111,7 @@ class Round:
             last_length[key] = len(queue)
         new: list[NewNode] = []
         for node in self._new:
+            node.use_reservations()
             too_few = node.keep_cheapest(MOST_TYPES)
             if too_few and not self._settings.relaxes_min_values:
                 pool = node.template.name

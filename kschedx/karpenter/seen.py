@@ -18,9 +18,11 @@ from kschedx.karpenter.labels import (
     AWS_LABELS,
     AZURE_LABELS,
     INSTANCE_TYPE,
+    OF_THE_NODE,
     OS,
     REGION,
     RESERVATION_ID,
+    RESERVATION_INTERRUPTIBLE,
     RESERVATION_TYPE,
     RESERVED,
     ZONE,
@@ -31,7 +33,8 @@ from kschedx.karpenter.provisioning import PoolTypes
 from kschedx.karpenter.published import name_labels
 from kschedx.snapshot.snapshot import Snapshot
 
-_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - {RESERVATION_ID, RESERVATION_TYPE}
+_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - OF_THE_NODE
+_OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE})
 """Labels that all nodes of a type have in common."""
 
 
@@ -53,7 +56,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     zones = node_class.zones if node_class is not None else ()
     places = zones or _seen_zones(snapshot)
     group = pool.spec.template.spec.node_class_ref.api_group
-    labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - {"topology.k8s.aws/zone-id"}
+    labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (OF_THE_NODE - _OF_RESERVATIONS)
     reserved = _reserved(node_class, places)
     if catalogue is not None:
         types, are_all = instance_types(catalogue, pool.name, places, labels, reserved), True
@@ -86,7 +89,11 @@ def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, t
             offering = Offering(
                 zone=one.availability_zone,
                 capacity_type=RESERVED,
-                labels={RESERVATION_ID: one.id, RESERVATION_TYPE: one.reservation_type},
+                labels={
+                    RESERVATION_ID: one.id,
+                    RESERVATION_TYPE: one.reservation_type,
+                    RESERVATION_INTERRUPTIBLE: str(one.interruptible).lower(),
+                },
             )
             found[one.instance_type] = (*found.get(one.instance_type, ()), offering)
     return found

@@ -8,6 +8,7 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.karpenter.catalogue import instance_types, read_catalogue
+from kschedx.karpenter.labels import FLEX
 from kschedx.karpenter.published import any_catalogue
 
 HEAD = {"apiVersion": "kschedx/v1", "kind": "InstanceTypes"}
@@ -100,3 +101,10 @@ def test_what_is_wrong_is_told_with_its_place(document: object, told: str) -> No
     with pytest.raises(InputError) as error:
         any_catalogue(document)
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "flex"), [("m7i-flex.large", "true"), ("m7i.large", "false")])
+def test_a_type_says_by_its_name_whether_it_is_flexible(name: str, flex: str) -> None:
+    catalogue = read_catalogue({**HEAD, "instanceTypes": [{**M6I, "name": name}]})
+    (one,) = instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
+    assert one.requirements.about(FLEX).values == {flex}

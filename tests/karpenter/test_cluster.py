@@ -131,6 +131,9 @@ def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: 
         ({RESERVATION: "cr-1"}, reservation(), ()),
         ({RESERVATION: "cr-2"}, reservation(), (Certainty.UNKNOWN,)),
         ({RESERVATION: "cr-1", CAPACITY_TYPE: "spot"}, reservation(), (Certainty.UNKNOWN,)),
+        ({"karpenter.k8s.aws/capacity-reservation-interruptible": "false"}, reservation(), ()),
+        ({"karpenter.k8s.aws/capacity-reservation-interruptible": "true"}, reservation(), (Certainty.UNKNOWN,)),
+        ({"karpenter.k8s.aws/instance-tenancy": "dedicated"}, node_class("eu-1a"), ()),
     ],
 )
 def test_reserved_capacity_is_where_the_node_class_has_a_reservation(
