@@ -16,11 +16,11 @@ from kschedx.api.scheduling import PodGroup
 from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.preemption.groups import may_evict_for
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.attempt import Try
 from kschedx.holding.model import Group, Member
 from kschedx.snapshot.edits import with_only_pods, with_pods
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -76,17 +76,10 @@ def group_of(scheduler: Scheduler, cycle: Cycle, attempt: Try) -> Group | None:
         return found
     if not first.lacks_room:
         return first
-    if scheduler.release.enabled("WorkloadAwarePreemption") and _could_evict(pods, rows):
+    if may_evict_for(group, rows, pods, scheduler.release):
         return replace(found, may_evict_as_a_whole=True)
     mine_placed = any(one.pod == pod.key and one.node for one in first.waiting)
     return replace(first, message=scheduler.release.messages.gang_lacks_members if mine_placed else "")
-
-
-def _could_evict(pods: PodTable, rows: list[int]) -> bool:
-    """Pods of lower priority run: with WorkloadAwarePreemption kube-scheduler tries what evicting some of them gives
-    the group (pkg/scheduler/framework/preemption/podgrouppreemption.go)."""
-    highest = max(pods[row].priority for row in rows)
-    return bool(np.any((pods.node >= 0) & (pods.priorities < highest)))
 
 
 def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:

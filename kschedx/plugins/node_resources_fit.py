@@ -96,8 +96,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 findings=(PluginMessage(text=REASON_SIDECAR),),
             )
             return PreFilterResult(status=refused)
-        # a pod that runs nowhere yet is not being resized
-        options = replace(nodes.options, use_status_resources=False)
+        # a pod that runs nowhere yet is not being resized; what its devices take of the node is for DynamicResources
+        options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=False)
         state[REQUEST] = pod_request(pod.spec, pod.status, options).amounts
         return PreFilterResult()
 

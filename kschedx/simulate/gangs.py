@@ -9,11 +9,14 @@ other, and give up at last; Coscheduling sends them away as soon as one finds no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 
 from kschedx.api import scheduler_plugins
 from kschedx.framework.moving import Run
+from kschedx.framework.preemption.groups import may_evict_for
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.pod_groups import members_of
 from kschedx.snapshot.pods import PodTable
@@ -44,6 +47,11 @@ class Gang(Struct, frozen=True):
         label = scheduler_plugins.POD_GROUP_LABEL
         mine = pods.labels.where(lambda labels: labels.get(label) == self.name)
         return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
+
+    def may_evict(self, run: Run, waiting: Sequence[int]) -> bool:
+        """Whether pods could be evicted for all of it at once, which is not worked out."""
+        group = None if self.is_of_label else run.snapshot.pod_groups.get(f"{self.namespace}/{self.name}")
+        return group is not None and may_evict_for(group, waiting, run.cluster.pods, run.scheduler.release)
 
     def message(self, run: Run) -> str:
         """What a member is told that found a node, where too few others do."""

@@ -245,21 +245,26 @@ class Queue:
         steps = self.steps[first:]
         del self.steps[first:]
         self._run.cluster.revert(mark)
+        is_open = gang.may_evict(self._run, [pod for _, pod in places])
         for step in steps:
-            self._take_back(step, gang)
+            self._take_back(step, gang, is_open=is_open)
         if again is not None:
             self._given_up.add(gang)
         return places, again
 
-    def _take_back(self, step: Step, gang: Gang) -> None:
+    def _take_back(self, step: Step, gang: Gang, *, is_open: bool) -> None:
         """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and nobody has a
-        node."""
+        node. `is_open`: kube-scheduler goes on and looks for victims for all of it."""
         waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=gang.message(self._run))
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
         self._run.release(step.released)
-        self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
+        if is_open:
+            told = f"whether pods are evicted for all of pod group {gang.namespace}/{gang.name} is not worked out"
+            self.steps.append(replace(step, decision=None, undecided=told, node=None))
+        else:
+            self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
 
     def _decide(self, row: int) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none

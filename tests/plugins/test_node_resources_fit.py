@@ -14,6 +14,7 @@ from kschedx.api.integers import truncated_quotient
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
 from kschedx.framework.args import UtilizationShapePoint
 from kschedx.framework.config import load_profiles
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
@@ -23,7 +24,7 @@ from kschedx.releases import resolve
 from kschedx.snapshot.nodes import PodRows
 from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, framework, node, only, pod
+from tests.builders import Manifest, evaluate, framework, node, only, pod
 
 GPU = "example.com/gpu"
 NIC = "example.com/nic"
@@ -166,6 +167,14 @@ def test_a_device_class_stands_for_an_extended_resource(offered: str | None, gat
         gates={"DRAExtendedResource": gate},
     )
     assert status.is_success is passes
+
+
+def test_what_devices_took_of_a_node_in_an_earlier_attempt_does_not_count() -> None:
+    taken = [{"resourceClaimName": "claim", "containers": ["main"], "resources": {"cpu": "1"}}]
+    again = pod("new", status={"nodeAllocatableResourceClaimStatuses": taken})
+    offered = node("n", allocatable={"memory": "1Gi", "pods": "110"})
+    gates = {"DRANodeAllocatableResources": True}
+    assert evaluate([offered, again], "default/new", only("NodeResourcesFit"), gates).outcome is Outcome.SCHEDULED
 
 
 @pytest.mark.parametrize(("version", "point"), [("1.28", "filter"), ("1.29", "filter"), ("1.30", "preFilter")])

@@ -23,19 +23,25 @@ TOLD = {
 FULL = "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def group(name: str, min_count: int) -> Manifest:
+def group(name: str, min_count: int, **spec: object) -> Manifest:
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}, **spec},
     }
 
 
-def members(name: str, count: int, *, priority: int = 0) -> list[Manifest]:
+def members(name: str, count: int, *, priority: int = 0, preempts: bool = True) -> list[Manifest]:
     named = {"podGroupName": name}
     return [
-        pod(f"{name}-{number}", priority=priority, containers=[asking("1")], schedulingGroup=named)
+        pod(
+            f"{name}-{number}",
+            priority=priority,
+            containers=[asking("1")],
+            schedulingGroup=named,
+            preemptionPolicy="PreemptLowerPriority" if preempts else "Never",
+        )
         for number in range(count)
     ]
 
@@ -61,6 +67,30 @@ def test_all_or_nobody(version: str, told: str) -> None:
     first = [step.message for step in found.steps if step.key.startswith("default/big")][:4]
     assert first[:3] == [told] * 3
     assert first[3].startswith(FULL)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_open"),
+    [
+        ({}, True),
+        ({"priority": 0}, False),
+        ({"priority": 50}, True),
+        ({"schedulingConstraints": {"topology": [{"key": "zone"}]}}, False),
+    ],
+)
+def test_whether_pods_go_for_a_group_as_a_whole_is_not_known(changed: Manifest, is_open: bool) -> None:
+    gates = {**GATES, "WorkloadAwarePreemption": True}
+    low = pod("low", on="a", containers=[asking("1")])
+    found = simulated(low, group("big", 3, **changed), *members("big", 3, priority=9), gates=gates)
+    assert not found.placed
+    assert sorted(found.undecided) == ([f"default/big-{number}" for number in range(3)] if is_open else [])
+
+
+def test_a_member_that_never_preempts_keeps_its_group_from_evicting() -> None:
+    gates = {**GATES, "WorkloadAwarePreemption": True}
+    mine = members("big", 3, priority=9)[:2] + members("big", 3, priority=9, preempts=False)[2:]
+    low = pod("low", on="a", containers=[asking("1")])
+    assert not simulated(low, group("big", 3), *mine, gates=gates).undecided
 
 
 def test_who_is_too_many_waits_alone() -> None:
