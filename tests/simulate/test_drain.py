@@ -212,3 +212,28 @@ def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     (one,) = drained([*nodes(), *deployment("web", "1", ["node-1", "node-2"]), budget("web", 1), second], "node-1")
     assert fates(one) == {"web-0": Fate.BUDGETS}
     assert [leaves.budget for leaves in one.pods] == ["shop/web, shop/all"]
+
+
+def test_a_pod_without_labels_is_in_no_budget() -> None:
+    bare = pod("bare", namespace="shop", on="node-1", metadata=owned("ReplicaSet"))
+    everything = pdb({"disruptionsAllowed": 0}, minAvailable=1, selector={})
+    (one,) = drained([*nodes(), *deployment("web", "1", ["node-1"]), bare, everything], "node-1")
+    assert fates(one) == {"web-0": Fate.BUDGET, "bare": Fate.EVICTED}
+
+
+def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
+    made, replica_set, first = deployment("web", "1", ["node-1"])
+    first["status"] = {"phase": "Pending"}
+    held = pdb({"disruptionsAllowed": 0}, minAvailable=1)
+    one, two = drained([*nodes(("8", "8")), made, replica_set, first, held], "node-1", "node-2")
+    assert (fates(one), fates(two)) == ({"web-0": Fate.EVICTED}, {"web-0": Fate.BUDGET})
+
+
+def test_how_many_a_budget_needs_follows_the_replicas() -> None:
+    """The status speaks of five pods."""
+    web = deployment("web", "1", ["node-1"] * 5)
+    status: dict[str, object] = {"disruptionsAllowed": 0, "currentHealthy": 5, "desiredHealthy": 5}
+    snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, maxUnavailable=0)])
+    wanted = changes([{"scale": "deploy/web=3"}, {"drain": "node-1"}], lambda path: [])
+    (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
+    assert (one.held["shop/web"].needed, one.held["shop/web"].healthy) == (3, 3)
