@@ -141,7 +141,6 @@ def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjun
 
 
 def short_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Nodes to their names without the domain that all of them have; nothing where they would no longer differ."""
-    first = {name: name.partition(".")[0] for name in names}
-    is_one = len({name.partition(".")[2] for name in names}) == 1
-    return first if is_one and len({*first.values()}) == len(names) else {}
+    """Nodes to their names without the domain that all of them have; nothing where they have several."""
+    domains = {name.partition(".")[2] for name in names}
+    return {name: name.partition(".")[0] for name in names} if len(domains) == 1 else {}

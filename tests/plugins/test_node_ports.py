@@ -108,6 +108,13 @@ def change(*pairs: tuple[int, int]) -> PodRows:
     return PodRows(pods=pods, nodes=ClusterRows(nodes))
 
 
+def test_another_port_stays_taken() -> None:
+    objects = [using("new", ["80", "81"]), node("n"), using("a", ["80"], on="n"), using("b", ["81"], on="n")]
+    work, plugin, state = start(objects)
+    without_a = work.remove_pods(state, work.snapshot.pods[0], work.nodes, change((1, 0)))
+    assert not statuses(work, plugin, state, without_a)[0].is_success
+
+
 def test_of_two_pods_with_one_port_the_first_to_leave_frees_it() -> None:
     """kube-scheduler keeps the ports of a node as a set."""
     objects = [using("new", ["80"]), node("n"), using("a", ["80"], on="n"), using("b", ["80"], on="n")]

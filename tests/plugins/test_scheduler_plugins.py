@@ -11,6 +11,7 @@ import kschedx
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.interface import QueueSortPlugin
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code
 from kschedx.plugins.go_quantity import GoQuantity
@@ -196,10 +197,49 @@ def test_a_group_waits_until_it_is_complete(
     assert bool(status.findings) == bool(reason)
 
 
+def test_what_its_own_pods_use_is_room_for_a_group() -> None:
+    assert gang(members=3, placed=1, spec={"minMember": 3, "minResources": {"cpu": "8"}}).outcome is Outcome.SCHEDULED
+
+
+def test_a_pod_that_is_not_in_the_cluster_counts_as_well() -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), pod("w-1", labels=GROUP), group(minMember=2)])
+    me = pod("w-0", labels=GROUP, containers=[{"name": "main", "image": "train:1"}])
+    found = kschedx.explain(snapshot, me, config=naming("Coscheduling"))
+    assert found.outcome == "Scheduled"
+
+
+def test_pods_of_a_group_stand_together_in_the_queue() -> None:
+    at = "2026-01-0{}T00:00:00Z".format
+    other = {**group(minMember=2), "metadata": {"name": "infer", "namespace": "default", "creationTimestamp": at(2)}}
+    train = {**group(minMember=2), "metadata": {"name": "train", "namespace": "default", "creationTimestamp": at(1)}}
+    of_other = dict.fromkeys(GROUP, "infer")
+    pods = [
+        pod("c", labels=of_other, metadata={"creationTimestamp": at(1)}),
+        pod("b", labels=GROUP, metadata={"creationTimestamp": at(3)}),
+        pod("a", labels=GROUP, metadata={"creationTimestamp": at(4)}),
+        pod("alone", metadata={"creationTimestamp": at(2)}),
+        pod("late", priority=5, metadata={"creationTimestamp": at(9)}),
+    ]
+    work = framework([train, other, *pods], naming("Coscheduling"))
+    (plugin,) = work.plugins("queueSort", QueueSortPlugin)
+    table = work.snapshot.pods
+    keys = {table.key(row): plugin.sort_key(table[row], table.creation_timestamps[row] or "") for row in range(5)}
+    names = [key.partition("/")[2] for key in sorted(keys, key=keys.__getitem__)]
+    assert names == ["late", "a", "b", "alone", "c"]
+
+
+@pytest.mark.parametrize(("placed", "is_rejected"), [(8, True), (9, False)])
+def test_a_group_that_lacks_a_tenth_is_not_given_up(placed: int, is_rejected: bool) -> None:
+    others = [pod(f"w-{number}", labels=GROUP, on="a") for number in range(1, placed + 1)]
+    waits = [pod("v", labels=GROUP)] if placed == 8 else []
+    me = pod("w-0", labels=GROUP, nodeSelector={"disk": "nvme"})
+    cycle = evaluate([node("a"), me, *others, *waits, group(minMember=10)], "default/w-0", naming("Coscheduling"))
+    assert ("gets rejected" in cycle.message) == is_rejected
+
+
 @pytest.mark.parametrize(
     ("placed", "spec", "code"),
     [
-        (0, {"minMember": 3}, Code.WAIT),
         (1, {"minMember": 3}, Code.WAIT),
         (2, {"minMember": 3}, Code.SUCCESS),
         (2, None, Code.UNSCHEDULABLE),
@@ -207,10 +247,7 @@ def test_a_group_waits_until_it_is_complete(
 )
 def test_permit_waits_for_the_others(placed: int, spec: Mapping[str, object] | None, code: Code) -> None:
     cycle = gang(members=3, spec=spec, placed=placed)
-    permits = [status.code for point, status in cycle.dry_steps if point == "permit"]
-    assert permits in ([code], [])
-    work = framework([], naming("Coscheduling"))
-    assert work.profile.points["queueSort"] == ("Coscheduling",)
+    assert [status.code for point, status in cycle.dry_steps if point == "permit"] == [code]
 
 
 @pytest.mark.parametrize(
@@ -346,6 +383,7 @@ def test_a_pod_that_neither_filters_nor_quotas_let_stay_is_an_error() -> None:
     [
         ({}, 1),
         ({"minimum-preemptable-priority": "500", "toleration-seconds": "-1"}, 0),
+        ({"minimum-preemptable-priority": "+500", "toleration-seconds": "-1"}, 0),
         ({"minimum-preemptable-priority": "100", "toleration-seconds": "-1"}, 1),
         ({"minimum-preemptable-priority": "500"}, 1),
         ({"minimum-preemptable-priority": "many", "toleration-seconds": "-1"}, 1),

@@ -44,6 +44,11 @@ def test_a_shortened_fact_counts_the_rest() -> None:
     assert [line.plain for line in fact_lines(fact, 60, 1)] == ["  held by   pod-0 (priority 0) · in 8 others"]
 
 
+def test_of_a_fact_that_is_cut_the_others_are_counted() -> None:
+    fact = Fact(label="held by", items=("a-pod-whose-name-takes-more-than-a-line", "b", "c"))
+    assert [line.plain for line in fact_lines(fact, 32, 1)] == ["  held by   a-pod-whose-name… +2"]
+
+
 def test_a_whole_fact_is_never_shortened() -> None:
     fact = Fact(label="offers", items=("350m = 8000m allocatable - 7650m requested by 23 pods",), whole=True)
     assert len(fact_lines(fact, 40, 1)) == 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.render.units import amount, balance, count, listed
+from kschedx.render.units import amount, balance, count, listed, short_names
 
 GI, MI, KI = 2**30, 2**20, 2**10
 
@@ -59,3 +59,15 @@ def test_lists_count_what_they_leave_out() -> None:
     assert listed(["a"], 5, 1200) == "a and 1,199 more"
     assert listed(["a", "b"], 3, conjunction="or") == "a or b"
     assert amount("memory", 512 * MI) == "512Mi"
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["a.eu.local", "b.eu.local"], {"a.eu.local": "a", "b.eu.local": "b"}),
+        (["a.eu.local", "b.us.local"], {}),
+        (["a", "b"], {"a": "a", "b": "b"}),
+    ],
+)
+def test_names_of_one_domain(names: list[str], short: dict[str, str]) -> None:
+    assert short_names(names) == short
