@@ -55,6 +55,8 @@ def claim_remedies(finding: ClaimProblem, place: Place) -> Iterator[s.Step]:
     snapshot = place.snapshot
     match finding:
         case ClaimNotFound():
+            if meant := _nearly_called(finding, place):
+                yield s.UseClaim(claim=finding.claim.partition("/")[2], meant=meant)
             yield _new_claim(finding, place)
             return
         case ClaimUnbound():
@@ -118,6 +120,15 @@ def _owner(place: Place) -> OwnerReference:
 
 
 # --- a claim that is not there
+
+
+def _nearly_called(finding: ClaimNotFound, place: Place) -> str:
+    """A claim of the namespace; empty where none is called alike, or where no person has written the name."""
+    namespace, _, name = finding.claim.partition("/")
+    if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
+        return ""
+    keys = (key.partition("/") for key in place.snapshot.storage.claims)
+    return meant_by(name, sorted(other for its, _, other in keys if its == namespace))
 
 
 def _new_claim(finding: ClaimNotFound, place: Place) -> s.Step:

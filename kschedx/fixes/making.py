@@ -105,6 +105,9 @@ PodStep = (
     | s.RaiseMaxSkew
     | s.SpreadAnyway
     | s.PreferTerm
+    | s.SelectPodsInstead
+    | s.UseClaim
+    | s.RaisePriority
     | s.RequestAtMost
     | s.RequestAsMeant
     | s.RequestInstead
@@ -138,12 +141,18 @@ def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
             )
         case s.PreferTerm(rule=rule, anti=anti):
             return edit.preferring(pod, rule, anti=anti)
+        case s.SelectPodsInstead(rule=rule, meant=meant_rule):
+            return edit.with_pod_affinity(pod, rule, meant_rule)
+        case s.RaisePriority(name=name, value=value):
+            return edit.with_spec(pod, replace(pod.spec, priority_class_name=name, priority=value))
+        case s.UseClaim(claim=claim, meant=name):
+            return edit.with_claim(pod, claim, name)
         case s.RequestAtMost(amounts=amounts):
             for one in amounts:
                 pod = edit.requesting(pod, one.resource, one.amount, ground.options) or pod
             return pod
-        case s.RequestAsMeant():
-            return edit.with_likely_amounts(pod)
+        case s.RequestAsMeant(amounts=unlikely):
+            return edit.with_likely_amounts(pod, unlikely)
         case s.RequestInstead(resource=resource, meant=meant):
             return edit.renaming_resource(pod, resource, meant)
         case _:

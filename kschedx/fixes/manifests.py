@@ -48,6 +48,12 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
         if info.name in ("containers", "init_containers"):
             for index, (was, now) in enumerate(zip(old, new, strict=True)):
                 yield from _container_patch(was, now, f"/spec/{info.encode_name}/{index}")
+        elif info.name == "volumes":
+            for index, (volume, other) in enumerate(zip(old, new, strict=True)):
+                if volume != other:
+                    # of a volume no more is known than what is read
+                    name = other.persistent_volume_claim.claim_name
+                    yield add(f"/spec/volumes/{index}/persistentVolumeClaim/claimName", name)
         elif new in (None, "", (), {}):
             yield {"op": "remove", "path": f"/spec/{info.encode_name}"}
         else:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.api.kinds import KINDS
-from kschedx.api.types import OwnerReference, Pod
+from kschedx.api.pod_volumes import Volume
+from kschedx.api.types import Container, OwnerReference, Pod
 from kschedx.fixes.changes import Change, Json, Target
 from kschedx.fixes.manifests import pointer
 from kschedx.fixes.patching import PatchError, patched
@@ -18,7 +19,11 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 """What the API server puts on the template of a Job that it stores, and refuses on one that comes anew."""
-_CONTAINER = re.compile(r"/spec/(containers|initContainers)/(\d+)(/.*)")
+MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
+"""Groups and kinds of others that do what a Deployment does."""
+_NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
+"""What stands in a list, by its name."""
+_RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -60,7 +65,15 @@ def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
         controller = next((one for one in above if one.controller), None) or _deployment_of(
             controller, pod.metadata.labels
         )
+    if found is not None and controller is not None and _makes_replica_sets(controller):
+        # their template is copied from it, and a change of theirs does not reach another
+        manifest = {**found.manifest, "apiVersion": controller.api_version}
+        return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=found.template)
     return found
+
+
+def _makes_replica_sets(controller: OwnerReference) -> bool:
+    return (controller.api_version.partition("/")[0], controller.kind) in MAKE_REPLICA_SETS
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
@@ -124,10 +137,15 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
     spec = spec if isinstance(spec, dict) else {}
     for one in patch:
         path, value = str(one["path"]), one.get("value")
-        if found := _CONTAINER.fullmatch(path):
+        if path == "/spec/priority":
+            continue  # admission takes it from the class
+        if found := _NAMED.fullmatch(path):
             kind, number, rest = found.groups()
             containers = pod.spec.containers if kind == "containers" else pod.spec.init_containers
-            path = f"/spec/{kind}/{_index(spec.get(kind), containers[int(number)].name)}{rest}"
+            named: Sequence[Container | Volume] = pod.spec.volumes if kind == "volumes" else containers
+            path = f"/spec/{kind}/{_index(spec.get(kind), named[int(number)].name)}{rest}"
+        elif path in _RULES:
+            value = _unmerged(value, pod.metadata.labels)
         elif path == "/spec/tolerations" and isinstance(value, list):
             # admission adds tolerations to pods, which are none of the template's
             had = [msgspec.to_builtins(toleration) for toleration in pod.spec.tolerations]
@@ -151,13 +169,35 @@ def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator
             yield {"op": "remove", "path": f"{lead}/metadata/labels/{pointer(name)}"}
 
 
+def _unmerged(value: object, labels: Mapping[str, str]) -> object:
+    """Rules without what the API server adds to their selectors for the label keys that they name: a template's next
+    pod has other values."""
+    if isinstance(value, list):
+        return [_unmerged(one, labels) for one in value]
+    if not isinstance(value, dict):
+        return value
+    value = {key: _unmerged(one, labels) for key, one in value.items()}
+    selector = value.get("labelSelector")
+    written = selector.get("matchExpressions") if isinstance(selector, dict) else None
+    if not isinstance(selector, dict) or not isinstance(written, list):
+        return value
+    added = [
+        {"key": key, "operator": operator, "values": [labels.get(key)]}
+        for keys, operator in ((value.get("matchLabelKeys"), "In"), (value.get("mismatchLabelKeys"), "NotIn"))
+        for key in (keys if isinstance(keys, list) else ())
+    ]
+    left = [one for one in written if one not in added]
+    rest = {key: one for key, one in selector.items() if key != "matchExpressions"}
+    return {**value, "labelSelector": {**rest, "matchExpressions": left} if left else rest}
+
+
 def _told(toleration: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in toleration.items() if value not in ("", None)}
 
 
 def _index(containers: object, name: str) -> int:
-    """Of the template's container of that name."""
+    """Of the template's container, or volume, of that name."""
     for index, one in enumerate(containers if isinstance(containers, list) else ()):
         if isinstance(one, Mapping) and one.get("name") == name:
             return index
-    raise PatchError(f"the template has no container {name}")
+    raise PatchError(f"the template has nothing that is called {name}")

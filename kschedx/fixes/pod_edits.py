@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.pod_volumes import Volume
 from kschedx.api.quantity import ResourceList, Unit, format_quantity
 from kschedx.api.resource_names import is_extended_resource, is_hugepages
 from kschedx.api.resources import RequestOptions, container_requests, pod_request
@@ -26,7 +27,7 @@ from kschedx.api.types import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from kschedx.api.unlikely_amounts import likely_quantity
+from kschedx.api.unlikely_amounts import UnlikelyQuantity
 
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:
@@ -160,6 +161,15 @@ def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
     return _with_affinity(pod, replace(affinity, pod_affinity=softer))
 
 
+def with_pod_affinity(pod: Pod, term: PodAffinityTerm, meant: PodAffinityTerm) -> Pod:
+    """With another required podAffinity term in place of one."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = affinity.pod_affinity or PodAffinity()
+    required = tuple(meant if one == term else one for one in rules.required_during_scheduling_ignored_during_execution)
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=required)
+    return _with_affinity(pod, replace(affinity, pod_affinity=rules))
+
+
 # --- topology spread
 
 
@@ -200,28 +210,47 @@ def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
 
 def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
     """With every request and limit of one resource for another."""
-    return _with_amounts(
-        pod, lambda amounts: {meant if name == resource else name: amount for name, amount in amounts.items()}
-    )
 
-
-def with_likely_amounts(pod: Pod) -> Pod:
-    """With every amount that is hardly meant as it was probably meant."""
-    return _with_amounts(
-        pod, lambda amounts: {name: likely_quantity(name, str(amount)) or amount for name, amount in amounts.items()}
-    )
-
-
-def _with_amounts(pod: Pod, change: Callable[[ResourceList], ResourceList]) -> Pod:
-    """With the requests and the limits of each container changed."""
+    def renamed(amounts: ResourceList) -> ResourceList:
+        return {meant if name == resource else name: amount for name, amount in amounts.items()}
 
     def changed(container: Container) -> Container:
         old = container.resources
-        return replace(container, resources=replace(old, requests=change(old.requests), limits=change(old.limits)))
+        return replace(container, resources=replace(old, requests=renamed(old.requests), limits=renamed(old.limits)))
 
+    return _with_containers(pod, changed)
+
+
+def with_likely_amounts(pod: Pod, unlikely: Iterable[UnlikelyQuantity]) -> Pod:
+    """With amounts that are hardly meant as they were probably meant."""
+    meant = {(one.container, one.resource, one.written): one.meant for one in unlikely}
+
+    def changed(container: Container) -> Container:
+        def likely(amounts: ResourceList) -> ResourceList:
+            return {name: meant.get((container.name, name, str(amount)), amount) for name, amount in amounts.items()}
+
+        old = container.resources
+        return replace(container, resources=replace(old, requests=likely(old.requests), limits=likely(old.limits)))
+
+    return _with_containers(pod, changed)
+
+
+def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod:
     spec = pod.spec
     containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
     return with_spec(pod, replace(spec, containers=containers, init_containers=inits))
+
+
+def with_claim(pod: Pod, claim: str, name: str) -> Pod:
+    """With the volumes of one claim of another."""
+
+    def changed(volume: Volume) -> Volume:
+        source = volume.persistent_volume_claim
+        if source is None or source.claim_name != claim:
+            return volume
+        return replace(volume, persistent_volume_claim=replace(source, claim_name=name))
+
+    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:

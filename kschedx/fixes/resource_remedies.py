@@ -9,7 +9,7 @@ import numpy as np
 from kschedx.api.integers import MAX_INT64, MIN_INT64
 from kschedx.api.quantity import Unit
 from kschedx.api.spelling import meant_by
-from kschedx.api.unlikely_amounts import unlikely_quantities
+from kschedx.api.unlikely_amounts import UnlikelyQuantity, far_too_much, unlikely_quantities
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.hardware_remedies import offering
@@ -26,7 +26,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     """All that is short on a node is mended in one step: a part of it helps nobody."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
-    unlikely = tuple(unlikely_quantities(place.pod.spec))
+    unlikely = (*unlikely_quantities(place.pod.spec), *_far_too_much(short, place))
     if any(one.resource == finding.resource for one in unlikely for finding in short):
         yield s.RequestAsMeant(amounts=unlikely)
     yield from _misspelled(short, place)
@@ -54,6 +54,14 @@ def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: P
         for one in findings
     ]
     return s.EnlargeNode(row=place.node_row, node=place.node.name, amounts=tuple(amounts))
+
+
+def _far_too_much(short: Sequence[InsufficientResource], place: Place) -> Iterator[UnlikelyQuantity]:
+    cluster = place.nodes.cluster
+    for finding in short:
+        column = place.nodes.resources.index.get(finding.resource)
+        if column is not None and finding.never_fits:
+            yield from far_too_much(place.pod.spec, finding.resource, int(cluster.allocatable[:, column].max()))
 
 
 def _misspelled(short: Sequence[InsufficientResource], place: Place) -> Iterator[s.Step]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
-from msgspec.structs import replace
-
 from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.explain.blockers import account_of
@@ -20,12 +18,12 @@ from kschedx.fixes.hopeless import MOST_RULES, NOTHING_TO_FIX, conditions_of, ga
 from kschedx.fixes.making import Ground, after_attempt, all_made, made
 from kschedx.fixes.model import Fix
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
+from kschedx.fixes.preemption_remedies import is_of_a_daemon_set, preemption, preemption_of_daemon_pod
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.rollout_remedies import taking_old_first
 from kschedx.fixes.situation import Place, Situation, tried
 from kschedx.fixes.telling import best, partial
-from kschedx.fixes.victims import deletion
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -142,7 +140,7 @@ class _Search:
         """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
         self._left = MOST_TRIALS if len(self._scheduler.nodes) < 1000 else FEWER_TRIALS
         rollout = (made(step, start.proposal, start.ground) for step in taking_old_first(start))
-        preempting = (*_preemption(self._cycle, start), *rollout)
+        preempting = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout)
         whole = [((one.cost, len(one.steps), -1), one) for one in preempting]
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start)):
@@ -231,15 +229,11 @@ class _Search:
 
 def _nameless(pod: Pod) -> Iterator[s.Step]:
     """The pod without the names of nodes that it asks for, which no new node has."""
-    if edit.names_nodes(pod) and not _is_of_a_daemon_set(pod):
+    if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
         wanted = RequirementMatch(key=HOSTNAME, operator="=", values=(name,), actual=None, matched=False)
         yield s.DropRequirements(source="nodeSelector", term=0, requirements=(wanted,))
-
-
-def _is_of_a_daemon_set(pod: Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
 
 
 def _ungated(cycle: Cycle) -> Proposal:
@@ -337,15 +331,3 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
     for steps in islice(product(*_ways(findings, place)), MOST_COMBINED):
         if not any(isinstance(step, s.AddNode) for step in steps):
             yield all_made(steps, situation.proposal, situation.ground)
-
-
-def _preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """What kube-scheduler is about to do by itself; on one of the best nodes, where it picks by chance."""
-    result = cycle.post_filter
-    if result is None or not result.candidates:
-        return
-    nodes = result.best if result.nominated_node is None else (result.nominated_node,)
-    for candidate in result.candidates:
-        if candidate.node in nodes[:1]:
-            step = deletion(candidate.victims, cycle.snapshot, node=cycle.all_nodes.cluster.names[candidate.node])
-            yield made(replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1), start.proposal, start.ground)

@@ -22,6 +22,7 @@ from kschedx.snapshot.columns import Column
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.wire import MaybeRaw, PodItem, SlimPodStatus, SlimVolume
 
+_UNREAD = SlimVolume()
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -125,8 +126,11 @@ class PodColumns:
         for spec in specs:
             spec.node_name = UNSET
             if spec.volumes:
-                # volumes that no plugin reads differ from pod to pod by their generated names
-                spec.volumes = [v for v in spec.volumes if v != SlimVolume(name=v.name)] or UNSET
+                # volumes that no plugin reads differ from pod to pod by their generated names; others keep their place
+                known = [_UNREAD if v == SlimVolume(name=v.name) else v for v in spec.volumes]
+                while known and known[-1] is _UNREAD:
+                    known.pop()
+                spec.volumes = known or UNSET
         self.specs.codes += self._spec_codes(list(map(_ENCODER.encode, specs)), label_keys, fail)
         self.statuses.codes += self.statuses.codes_of(list(map(slim_status, statuses)), _pod_status, fail)
 

@@ -82,6 +82,44 @@ def test_a_fix_changes_the_owners_template(tmp_path: Path, owners: list[Manifest
     assert operation["value"] == {"requests": {"cpu": "2"}}
 
 
+def test_a_fix_changes_the_template_of_a_rollout(tmp_path: Path) -> None:
+    """Its ReplicaSet is made anew from it."""
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "o", "controller": True}
+    replica_set = {**REPLICA_SET, "metadata": {**at(REPLICA_SET, "metadata"), "ownerReferences": [owner]}}
+    path = cluster(tmp_path, node("a", allocatable=ROOM), replica_set, WAITING)
+    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    assert ran.out.startswith("kubectl patch rollout.argoproj.io web -n shop --type=json --patch=")
+    (operation,) = patch_of(ran.out)
+    assert operation["path"] == "/spec/template/spec/containers/0/resources"
+
+
+def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_template(tmp_path: Path) -> None:
+    """The pod's own hash: the template's next pod has another."""
+    labels = {"app": "web", "pod-template-hash": "1"}
+    wanted = {"key": "app", "operator": "In", "values": ["db"]}
+    added = {"key": "pod-template-hash", "operator": "In", "values": ["1"]}
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchExpressions": [wanted, added]},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+    waiting = pod(
+        "web-1-x",
+        namespace="shop",
+        labels=labels,
+        metadata={"ownerReferences": [OF_REPLICA_SET]},
+        containers=[{"name": "web", "image": "web:1"}],
+        affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+    )
+    there = node("a", labels={"kubernetes.io/hostname": "a"})
+    path = cluster(tmp_path, there, DEPLOYMENT, REPLICA_SET, waiting)
+    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    (operation,) = patch_of(ran.out)
+    assert operation["path"] == "/spec/template/spec/affinity"
+    (preferred,) = at(operation, "value.podAffinity.preferredDuringSchedulingIgnoredDuringExecution")
+    assert preferred["podAffinityTerm"]["labelSelector"] == {"matchExpressions": [wanted]}
+
+
 def test_a_toleration_joins_the_templates_own(tmp_path: Path) -> None:
     tainted = node("a", taints=["team=a:NoSchedule"])
     path = cluster(tmp_path, tainted, DEPLOYMENT, REPLICA_SET, WAITING)

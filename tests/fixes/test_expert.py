@@ -193,6 +193,64 @@ def test_a_label_that_is_misspelled() -> None:
     assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"drop {zone}=eu-1b"
 
 
+def beside(app: str, *, key: str = "app") -> Manifest:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {key: app}}}
+    rules = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return pod("me", affinity=rules)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "asking", "first"),
+    [
+        ("default", beside("rediss"), "look for app=redis instead of app=rediss with podAffinity term 1"),
+        ("default", beside("redis", key="App"), "look for app=redis instead of App=redis with podAffinity term 1"),
+        ("data", beside("redis"), "look for app=redis in namespace data with podAffinity term 1"),
+        ("default", beside("cache"), "prefer podAffinity term 1 (app=cache) instead of requiring it"),
+    ],
+)
+def test_the_pods_that_were_probably_meant(namespace: str, asking: Manifest, first: str) -> None:
+    there = node("n", labels={"kubernetes.io/hostname": "n"})
+    assert told(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("requests", "first"),
+    [
+        ({"memory": "512Gi"}, "request 512Mi memory instead of 512Gi"),
+        ({"memory": "1Ti"}, "request 1Gi memory instead of 1Ti"),
+        ({"cpu": "500"}, "request 500m cpu instead of 500"),
+        ({"memory": "32Gi"}, "add a node with memory 32Gi"),
+        ({"cpu": "64"}, "add a node with cpu 64"),
+    ],
+)
+def test_an_amount_that_no_node_comes_near(requests: dict[str, str], first: str) -> None:
+    assert told(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "10"}), wanting(**requests))[0] == first
+
+
+@pytest.mark.parametrize(("namespace", "chosen"), [("kube-system", "system-node-critical"), ("default", "agents")])
+def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "a", "controller": True}
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
+    on_its_node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    agent = pod(
+        "me",
+        namespace=namespace,
+        metadata={"ownerReferences": [owner]},
+        affinity={"nodeAffinity": on_its_node},
+        containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
+    )
+    classes: list[Manifest] = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        for name, value in (("batch", -5), ("agents", 50), ("top", 1000))
+    ]
+    full = [node("n", allocatable=SMALL), running("one", "n", "2")]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*full, *classes, agent]), f"{namespace}/me").fixes
+    assert fixes[0].title == (
+        f"give it priority class {chosen}, wait for preemption, which evicts default/one (priority 0) on n"
+    )
+    assert [change.by for change in fixes[0].changes] == ["", "kube-scheduler"]
+
+
 def test_the_control_plane_under_its_old_name() -> None:
     label = "node-role.kubernetes.io/control-plane"
     nodes = [node("cp", labels={label: ""}, taints=[CONTROL_PLANE]), node("n")]

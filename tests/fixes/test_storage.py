@@ -92,3 +92,12 @@ def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
     (change,) = fix.changes
     assert change.create is not None
     assert change.create["spec"] == asked
+
+
+def test_a_claim_that_is_nearly_called_the_same() -> None:
+    mounts = [{"name": "a", "configMap": {"name": "c"}}, {"name": "b", "persistentVolumeClaim": {"claimName": "dta"}}]
+    objects = [node("n"), claim("data", volume="pv"), volume("pv", holder="data"), pod("me", volumes=mounts)]
+    fix = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes[0]
+    assert fix.title == "use claim data instead of dta"
+    operation = {"op": "add", "path": "/spec/volumes/1/persistentVolumeClaim/claimName", "value": "data"}
+    assert [change.patch for change in fix.changes] == [(operation,)]

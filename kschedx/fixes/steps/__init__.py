@@ -43,14 +43,17 @@ from kschedx.fixes.steps.pod import (
     HonorInSpread,
     PreferTerm,
     RaiseMaxSkew,
+    RaisePriority,
     RemoveGates,
     RequestAsMeant,
     RequestAtMost,
     RequestInstead,
     ResourceAmount,
     SelectInstead,
+    SelectPodsInstead,
     SpreadAnyway,
     Tolerate,
+    UseClaim,
     UseHostPort,
 )
 
@@ -80,6 +83,7 @@ __all__ = [
     "OfferResource",
     "PreferTerm",
     "RaiseMaxSkew",
+    "RaisePriority",
     "RecreateClaim",
     "RecreateDeviceClaim",
     "ReleaseVolume",
@@ -91,6 +95,7 @@ __all__ = [
     "RequestInstead",
     "ResourceAmount",
     "SelectInstead",
+    "SelectPodsInstead",
     "ShrinkClaim",
     "SpreadAnyway",
     "Step",
@@ -98,6 +103,7 @@ __all__ = [
     "TakeOldFirst",
     "Tolerate",
     "Uncordon",
+    "UseClaim",
     "UseHostPort",
     "Victim",
     "WidenDeviceClaim",
@@ -116,6 +122,9 @@ Step = (
     | RaiseMaxSkew
     | SpreadAnyway
     | PreferTerm
+    | SelectPodsInstead
+    | UseClaim
+    | RaisePriority
     | RequestAtMost
     | RequestAsMeant
     | RequestInstead

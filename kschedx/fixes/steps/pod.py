@@ -104,6 +104,38 @@ class PreferTerm(Struct, frozen=True, kw_only=True):
     anti: bool
 
 
+class RaisePriority(Struct, frozen=True, kw_only=True):
+    """Another priority class."""
+
+    cost: ClassVar[Cost] = Cost.POD
+    name: str
+    value: int
+
+
+class SelectPodsInstead(Struct, frozen=True, kw_only=True):
+    """A required podAffinity term as it was probably meant: with the label that pods have, or where such pods are."""
+
+    number: int
+    """Of the terms that the pod has now, from 1."""
+    selector: str
+    rule: PodAffinityTerm
+    meant: PodAffinityTerm
+    label: str = ""
+    """`key=value` that is selected now; empty where only the namespace is another."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.TYPO if self.label else Cost.POD
+
+
+class UseClaim(Struct, frozen=True, kw_only=True):
+    """A claim that is there in place of one that is not, and that is nearly called the same."""
+
+    cost: ClassVar[Cost] = Cost.TYPO
+    claim: str
+    meant: str
+
+
 class ResourceAmount(Struct, frozen=True, kw_only=True):
     resource: str
     amount: int

@@ -80,6 +80,12 @@ def step_text(step: s.Step) -> str:
         case s.PreferTerm():
             kind = "podAntiAffinity" if step.anti else "podAffinity"
             return f"prefer {kind} term {step.number} ({step.selector}) instead of requiring it"
+        case s.SelectPodsInstead():
+            return _select_pods_instead(step)
+        case s.RaisePriority():
+            return f"give it priority class {step.name}"
+        case s.UseClaim():
+            return f"use claim {step.meant} instead of {step.claim}"
         case s.RequestAtMost():
             return f"request at most {' and '.join(map(_amount, step.amounts))}"
         case s.RequestAsMeant():
@@ -232,6 +238,16 @@ def _requirement(one: RequirementMatch) -> str:
             return f"{one.key} does not exist"
         case operator:
             return f"{one.key} {'>' if operator == 'Gt' else '<'} {values}"
+
+
+def _select_pods_instead(step: s.SelectPodsInstead) -> str:
+    if not step.label:
+        where = " and ".join(step.meant.namespaces)
+        return f"look for {step.selector} in namespace {where} with podAffinity term {step.number}"
+    before = step.rule.label_selector.match_labels if step.rule.label_selector else None
+    after = step.meant.label_selector.match_labels if step.meant.label_selector else None
+    labels = ",".join(f"{key}={value}" for key, value in (after or {}).items() if (before or {}).get(key) != value)
+    return f"look for {labels} instead of {step.label} with podAffinity term {step.number}"
 
 
 def _amount(one: s.ResourceAmount) -> str:
