@@ -1,4 +1,4 @@
-"""What an API server refuses about a workload itself and about claims, not about the pods of its template.
+"""What an API server refuses about a workload itself, classes and claims, not about the pods of a template.
 
 Upstream: ValidateDeploymentSpec, ValidateStatefulSetSpec, ValidateDaemonSetSpec in pkg/apis/apps/validation,
 ValidatePersistentVolumeClaim in pkg/apis/core/validation.
@@ -12,12 +12,14 @@ import msgspec
 
 from kschedx.api.claim_validation import validate_claim_spec
 from kschedx.api.decode import decode
-from kschedx.api.field_errors import invalid
-from kschedx.api.names import dns_subdomain_errors
+from kschedx.api.field_errors import invalid, quoted
+from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.api.pod_volumes import PersistentVolumeClaimSpec
+from kschedx.api.selector_validation import validate_label_selector, validate_labels
 from kschedx.api.selectors import LabelSelector, compile_selector
 from kschedx.api.validation_parts import syntax
 from kschedx.api.workloads import MAKING_PODS
+from kschedx.apiserver.workload_specs import name_of_jobs, priority_class, workload_spec
 from kschedx.errors import InputError, Place
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
@@ -25,15 +27,28 @@ _PATCH = "of a patch, what it comes to: kubectl kustomize FOLDER | kschedx why -
 
 
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
-    """The name of any workload; and for one of apps/v1, that its selector is there and selects its own pods."""
-    name = _map(manifest.get("metadata")).get("name")
-    if manifest.get("kind") in MAKING_PODS and isinstance(name, str):
-        yield from syntax(dns_subdomain_errors, name, "metadata.name")
-    spec = _map(manifest.get("spec"))
-    for field in ("replicas", "parallelism", "completions"):
-        number = spec.get(field)
-        if manifest.get("kind") in MAKING_PODS and isinstance(number, int) and number < 0:
-            yield invalid(f"spec.{field}", str(number), "must be greater than or equal to 0")
+    """The name, labels and spec of any workload and class; and for one of apps/v1, that its selector is there and
+    selects its own pods. Of what an API server has stored nothing but that is looked at."""
+    kind, spec, metadata = str(manifest.get("kind")), _map(manifest.get("spec")), _map(manifest.get("metadata"))
+    match (manifest.get("apiVersion"), kind):
+        case _ if metadata.get("uid") or metadata.get("creationTimestamp"):
+            pass
+        case ("apps/v1" | "batch/v1" | "v1", _) if kind in MAKING_PODS:
+            yield from _metadata(manifest)
+            yield from workload_spec(kind, spec)
+        case (_, _) if kind in MAKING_PODS:
+            yield from _name(kind, metadata)
+        case ("v1", "PersistentVolumeClaim"):
+            yield from _metadata(manifest)
+        case ("policy/v1", "PodDisruptionBudget"):  # whose name nobody looks at
+            yield from _metadata({**manifest, "metadata": {**metadata, "name": None}})
+            selector = decode(msgspec.json.encode(_map(spec.get("selector"))), LabelSelector)
+            yield from validate_label_selector(selector, "spec.selector")
+        case ("scheduling.k8s.io/v1", "PriorityClass"):
+            yield from _metadata(manifest)
+            yield from priority_class(manifest)
+    if (manifest.get("apiVersion"), kind) == ("v1", "ReplicationController"):
+        yield from _selects_own_pods(_map(spec.get("selector")), spec)
     if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
         return
     written = spec.get("selector")
@@ -41,22 +56,36 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         return
     if not isinstance(written, Mapping):
         hint = _PATCH if _is_of_patch(_map(spec.get("template"))) else ""
-        yield InputError("a selector is required", place=Place(field="spec.selector"), hint=hint)
+        yield InputError("Required value", place=Place(field="spec.selector"), hint=hint)
         return
 
     selector = decode(msgspec.json.encode(written), LabelSelector)
-    labels = {
-        str(key): str(value)
-        for key, value in _map(_map(_map(spec.get("template")).get("metadata")).get("labels")).items()
-    }
+    faults = list(validate_label_selector(selector, "spec.selector"))
+    yield from faults
     if not selector.match_labels and not selector.match_expressions:
-        yield InputError("an empty selector is not allowed", place=Place(field="spec.selector"))
-    elif not compile_selector(selector).matches(labels):
-        shown = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
-        yield InputError(
-            f"`selector` does not match template `labels` (the labels are {shown})",
-            place=Place(field="spec.template.metadata.labels" if labels else "spec.selector"),
-        )
+        of = "deployment" if kind == "ReplicaSet" else kind.lower()
+        yield invalid("spec.selector", "{}", f"empty selector is invalid for {of}")
+    elif not faults and not compile_selector(selector).matches(_labels_of_template(spec)):
+        yield _not_selected(_labels_of_template(spec))
+
+
+def _selects_own_pods(selector: Mapping[str, object], spec: Mapping[str, object]) -> Iterator[InputError]:
+    """Of a ReplicationController, whose selector is that of its template's labels where it has none."""
+    labels = _labels_of_template(spec)
+    if not selector and not labels:
+        yield InputError("Required value", place=Place(field="spec.selector"))
+    elif any(labels.get(str(key)) != value for key, value in selector.items()):
+        yield _not_selected(labels)
+
+
+def _not_selected(labels: Mapping[str, str]) -> InputError:
+    shown = msgspec.json.encode(dict(sorted(labels.items()))).decode() if labels else "null"
+    return invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
+
+
+def _labels_of_template(spec: Mapping[str, object]) -> dict[str, str]:
+    labels = _map(_map(_map(spec.get("template")).get("metadata")).get("labels"))
+    return {str(key): str(value) for key, value in labels.items()}
 
 
 def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
@@ -73,6 +102,23 @@ def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
 def _claim(manifest: Mapping[str, object], field: str) -> Iterator[InputError]:
     spec = decode(msgspec.json.encode(_map(manifest.get("spec"))), PersistentVolumeClaimSpec)
     return validate_claim_spec(spec, field)
+
+
+def _metadata(manifest: Mapping[str, object]) -> Iterator[InputError]:
+    metadata = _map(manifest.get("metadata"))
+    yield from _name(str(manifest.get("kind")), metadata)
+    labels = {str(key): value for key, value in _map(metadata.get("labels")).items() if isinstance(value, str)}
+    yield from validate_labels(labels, "metadata.labels")
+    for key in sorted(map(str, _map(metadata.get("annotations")))):
+        yield from (invalid("metadata.annotations", quoted(key), text) for text in label_key_errors(key.lower()))
+
+
+def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
+    name = metadata.get("name")
+    if not isinstance(name, str):
+        return
+    yield from syntax(dns_label_errors if kind == "StatefulSet" else dns_subdomain_errors, name, "metadata.name")
+    yield from name_of_jobs(kind, name)
 
 
 def _is_of_patch(template: Mapping[str, object]) -> bool:

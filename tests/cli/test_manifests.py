@@ -241,7 +241,8 @@ def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:
 def test_a_selector_that_misses_its_own_pods_is_refused(tmp_path: Path) -> None:
     ran = asked(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
     assert ran.code == 2
-    assert "spec.template.metadata.labels: `selector` does not match template `labels`" in ran.err
+    told = 'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`'
+    assert told in ran.err
 
 
 @pytest.mark.parametrize(

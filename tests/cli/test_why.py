@@ -102,7 +102,15 @@ WORKLOADS = {
 def test_the_pod_that_a_workload_makes(short: str, tmp_path: Path) -> None:
     version, kind = WORKLOADS[short]
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
-    spec = {"selector": {"app": "web"} if short == "rc" else {"matchLabels": {"app": "web"}}, "template": template}
+    spec: Manifest = {"selector": {"app": "web"} if short == "rc" else {"matchLabels": {"app": "web"}}}
+    spec["template"] = template
+    if short == "job":  # which gets its selector from the API server
+        spec = {
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": changed(POD, "spec.restartPolicy", "Never")["spec"],
+            }
+        }
     workload: Manifest = {
         "apiVersion": version,
         "kind": kind,
