@@ -242,7 +242,8 @@ class Workbench(Bench):
         self.refused.pop(workload, None)
         self._drop(Owners(self.snapshot).members(self.snapshot.pods, workload))
         left = dict(self.snapshot.workloads)
-        left.pop((workload.kind, workload.namespace, workload.name), None)
+        if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
+            self._discount(workload)
         self.snapshot = replace(self.snapshot, workloads=left)
 
     # --- manifests

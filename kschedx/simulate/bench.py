@@ -9,12 +9,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.answer.subject import admitted
-from kschedx.api.resource_quota import ResourceQuota
+from kschedx.api.resource_quota import ResourceQuota, maker_not_created
 from kschedx.api.storage import PersistentVolumeClaim
 from kschedx.api.types import Pod
+from kschedx.api.workloads import made_of
 from kschedx.errors import InputError, NotAdmittedError
 from kschedx.explain.pod_security import enforcing
-from kschedx.explain.quotas import Ledger
+from kschedx.explain.quotas import Ledger, counted
 from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
 from kschedx.simulate.allowed import Refused, allowed
@@ -64,6 +65,8 @@ class Bench:
             self._keep(workload, manifest)
             return
         wanted = workloads.wanted_replicas(manifest, before)
+        if before is None and not rows and not self._lets_in(workload, manifest, wanted):
+            return
         strategy = strategy_of(manifest, wanted, before) if rows and is_new else None
         if strategy == Keeps(why=Why.PAUSED):
             self._set_replicas(workload, rows, wanted)  # with the template before
@@ -74,6 +77,28 @@ class Bench:
             self._replace(workload, manifest, strategy, [self.snapshot.pods.key(row) for row in rows], wanted)
         else:
             self._set_replicas(workload, rows, wanted)
+
+    def _lets_in(self, workload: Workload, manifest: dict[str, object], wanted: int) -> bool:
+        """Whether quotas take a new workload, and the ReplicaSet that stands for a Deployment; they count what they
+        take."""
+        if not any(quota.metadata.namespace == workload.namespace for quota in self.snapshot.of(ResourceQuota)):
+            return True
+        quotas = Ledger(self.snapshot, self._setup.release)
+        refusal = quotas.take(counted(workload.kind, workload.namespace, workload.name))
+        if refusal is None:
+            for other in made_of(manifest).others:
+                if other.get("kind") == "ReplicaSet" and refusal is None:
+                    maker = counted("ReplicaSet", workload.namespace, workloads.name_of(other))
+                    words = quotas.take(maker)
+                    refusal = None if words is None else maker_not_created(maker, words)
+            self._keep(workload, manifest)
+        self.snapshot = quotas.on(self.snapshot)
+        if refusal is None:
+            return True
+        if workload.kind == "DaemonSet":
+            wanted = len(pods_for(self.snapshot, self._setup, manifest, lambda _: True)[1])
+        self.refused[workload] = Refused(workload=workload, number=wanted, refusal=refusal)
+        return False
 
     def _apply_pod(self, manifest: Manifest, key: str) -> None:
         if key in self.snapshot.pods.rows:
@@ -186,6 +211,13 @@ class Bench:
                     quotas.take(pod)
                 else:
                     quotas.give(pod)
+            self.snapshot = quotas.on(self.snapshot)
+
+    def _discount(self, workload: Workload) -> None:
+        """Quotas count a workload no more."""
+        if self.snapshot.of(ResourceQuota):
+            quotas = Ledger(self.snapshot, self._setup.release)
+            quotas.give(counted(workload.kind, workload.namespace, workload.name))
             self.snapshot = quotas.on(self.snapshot)
 
     def _is_ruled(self, pods: Iterable[Pod]) -> bool:

@@ -137,3 +137,26 @@ def test_no_more_fit_than_the_quota_lets_in(tmp_path: Path, options: Sequence[st
     assert ran.code == code
     assert told in ran.out
     assert ("exceeded quota: q" in ran.out) is (options != ("--replicas", "2"))
+
+
+@pytest.mark.parametrize(
+    ("resource", "hard", "options", "refusal"),
+    [
+        ("count/deployments.apps", 2, (), 'deployments.apps "more" is forbidden: exceeded quota: q'),
+        ("count/deployments.apps", 3, (), ""),
+        ("count/deployments.apps", 2, ("--delete", "deploy/api"), ""),
+        ("count/replicasets.apps", 2, (), 'Failed to create new replica set "more-'),
+        ("count/replicasets.apps", 3, (), ""),
+    ],
+    ids=["full", "room", "room made", "no ReplicaSet", "a ReplicaSet"],
+)
+def test_quotas_count_workloads(resource: str, hard: int, options: Sequence[str], refusal: str, tmp_path: Path) -> None:
+    limits = {resource: str(hard)}
+    quotas = {**quota(9), "spec": {"hard": limits}}
+    new = tmp_path / "new.json"
+    new.write_text(json.dumps(deployment("more", "1", [None, None])[0]))
+    ran = simulated(tmp_path, [quotas], *options, "-f", str(new), "-o", "json")
+    said = next(one for one in json.loads(ran.out)["workloads"] if one["name"] == "more")
+    assert ran.code == (1 if refusal else 0)
+    assert str(said.get("refusal", "")).startswith(refusal)
+    assert (said["pods"], said.get("refused", 0)) == ((0, 2) if refusal else (2, 0))
