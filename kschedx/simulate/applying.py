@@ -19,7 +19,7 @@ from kschedx.simulate import other_objects, workloads
 from kschedx.simulate.bench import Bench
 from kschedx.simulate.changes import Change, Manifest, Verb, counted, divided
 from kschedx.simulate.controllers import is_controlled, stays_with_node
-from kschedx.simulate.daemon_sets import compares_taints, following, with_daemons_on
+from kschedx.simulate.daemon_sets import compares_taints, following
 from kschedx.simulate.effects import Effect, evicted_by_taints
 from kschedx.simulate.merging import merged
 from kschedx.simulate.node_changes import bare_name, labelled, more_like, names_node, node_of, node_of_file, tainted
@@ -148,9 +148,10 @@ class Workbench(Bench):
         owners = self.snapshot.pods.owners
         self._recreate([row for row in leaving if is_controlled(owners[row])])
         self._lose([row for row in leaving if not is_controlled(owners[row])])
+        known = self.snapshot.storage.claims
         found = following(self.snapshot, self._setup, changed)
         self.snapshot = found.snapshot
-        self._add(found.made)
+        self._add(self._allowed_daemons(found.made, known))
         self._lose(found.gone)
 
     def _add_nodes(self, change: Change) -> None:
@@ -162,7 +163,7 @@ class Workbench(Bench):
         added = list(more_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self._added_nodes += [node.name for node in added]
-        self.snapshot = with_daemons_on(self.snapshot, self._setup, added)
+        self._add_daemons_on(added)
 
     def _template(self, name: str) -> Node:
         """The node that others are to be like: one that is there, or that they take the place of."""
@@ -271,7 +272,7 @@ class Workbench(Bench):
         added = [node for node in nodes if node.name not in before.index]
         if added:
             self._added_nodes += [node.name for node in added]
-            self.snapshot = with_daemons_on(self.snapshot, self._setup, added)
+            self._add_daemons_on(added)
         self._follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
 
     def _in_namespace(self, manifest: Manifest) -> dict[str, object]:

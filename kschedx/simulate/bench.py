@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.answer.subject import admitted
 from kschedx.api.resource_quota import ResourceQuota, maker_not_created
 from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import Pod
+from kschedx.api.types import Node, Pod
 from kschedx.api.workloads import made_of
 from kschedx.errors import InputError, NotAdmittedError
 from kschedx.explain.pod_security import enforcing
@@ -20,7 +20,7 @@ from kschedx.explain.setup import Setup
 from kschedx.simulate import workloads
 from kschedx.simulate.allowed import Refused, allowed
 from kschedx.simulate.changes import Manifest
-from kschedx.simulate.daemon_sets import home, no_longer, pods_for
+from kschedx.simulate.daemon_sets import daemons_on, home, no_longer, pods_for
 from kschedx.simulate.strategies import NEXT, ByOrdinal, Keeps, Rolling, Rollout, Strategy, Why, strategy_of
 from kschedx.simulate.workloads import Owners, Workload, first_to_go, like_pod, renamed
 from kschedx.snapshot.edits import with_only_pods, with_pods
@@ -195,6 +195,23 @@ class Bench:
             number = len(found.refused)
             self.refused[workload] = Refused(workload=workload, number=number, refusal=found.refusal)
         return found.made
+
+    def _add_daemons_on(self, nodes: Sequence[Node]) -> None:
+        """DaemonSets' pods run on nodes that have been added."""
+        known = self.snapshot.storage.claims
+        self.snapshot, made = daemons_on(self.snapshot, self._setup, nodes)
+        pods = self._allowed_daemons(made, known)
+        if pods:
+            self.snapshot = with_pods(self.snapshot, pods)
+
+    def _allowed_daemons(self, made: Iterable[Pod], known: Mapping[str, PersistentVolumeClaim]) -> list[Pod]:
+        """As `_allowed`, of pods of several DaemonSets."""
+        of_workload: dict[Workload, list[Pod]] = {}
+        for pod in made:
+            owner = pod.metadata.controller
+            name = pod.metadata.name if owner is None else owner.name
+            of_workload.setdefault(Workload("DaemonSet", pod.metadata.namespace, name), []).append(pod)
+        return [pod for workload, its in of_workload.items() for pod in self._allowed(workload, its, known)]
 
     def _count_what_is_there(self) -> None:
         """In quotas that nobody has looked at yet: before there are pods that nobody has made, and claims that may be

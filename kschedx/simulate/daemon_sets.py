@@ -14,7 +14,6 @@ from kschedx.api.workloads import made_of
 from kschedx.explain.setup import Setup
 from kschedx.simulate.workloads import Manifest, like_pod, title
 from kschedx.snapshot.daemon_sets import daemon_pods
-from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -103,17 +102,18 @@ def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[
     return found
 
 
-def with_daemons_on(snapshot: Snapshot, setup: Setup, nodes: Iterable[Node]) -> Snapshot:
-    """The cluster with the pods of its DaemonSets on nodes that have been added."""
+def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Iterable[Node]) -> tuple[Snapshot, list[Pod]]:
+    """The pods of the cluster's DaemonSets on nodes that have been added, and the cluster with what is made for
+    them."""
     daemons = daemon_pods(snapshot, setup.scheduler_on(snapshot).nodes.options)
     comparison = compares_taints(setup)
+    made: list[Pod] = []
     for one in daemons:
         names = [node.name for node in nodes if runs_on(one.spec, node, comparison=comparison)]
-        snapshot, made = like_pod(snapshot, one.pod, len(names))
-        pods = [pinned(pod, name) for pod, name in zip(made, names, strict=True)]
-        on_nodes = [replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True)]
-        snapshot = with_pods(snapshot, on_nodes) if on_nodes else snapshot
-    return snapshot
+        snapshot, alike = like_pod(snapshot, one.pod, len(names))
+        pods = (pinned(pod, name) for pod, name in zip(alike, names, strict=True))
+        made += (replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True))
+    return snapshot, made
 
 
 def compares_taints(setup: Setup) -> bool:

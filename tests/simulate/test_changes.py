@@ -103,7 +103,7 @@ def test_changes_are_made_in_their_order() -> None:
         ({"scale": "ds/web=3"}, 'scale ds/web=3: no DaemonSet "web" in namespace "shop"'),
         ({"scale": "deploy/web=many"}, 'scale deploy/web=many: found "many", expected a number'),
         ({"scale": "deploy/web"}, 'scale deploy/web: found "deploy/web", allowed is KIND/NAME=REPLICAS'),
-        ({"scale": "web=3"}, 'scale web=3: "web" is no KIND/NAME (such as deploy/web or sts/db)'),
+        ({"scale": "web=3"}, 'scale web=3: "web" is no KIND/NAME (did you mean "shop/deploy/web"?)'),
         ({"drain": "node-9"}, 'drain node-9: no node "node-9" in the snapshot (did you mean "node-5"?)'),
         ({"delete": "pod/web-77"}, 'delete pod/web-77: no pod "web-77" in namespace "shop" (did you mean "web-5"?)'),
         ({"taint": "node-1:a=b:NoShedule"}, '"NoShedule" is no effect (did you mean "NoSchedule"?)'),

@@ -109,6 +109,21 @@ def test_a_new_template_makes_its_pods_anew() -> None:
     assert len(found.placed) == 3
 
 
+@pytest.mark.parametrize(("hard", "refused"), [("3", 0), ("2", 1)], ids=["room", "too little"])
+def test_quotas_count_the_pods_that_come_to_new_nodes(hard: str, refused: int) -> None:
+    """One runs on a, and two more nodes come."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "infra"},
+        "spec": {"hard": {"pods": hard}},
+    }
+    found = simulated([*NODES, daemon_set(), its_pod("a"), quota], {"add-nodes": "2=b"})
+    assert len(on_nodes(found)) == 3 - refused
+    assert [one.refused for one in found.workloads] == [refused] * bool(refused)
+    assert found.is_done is not bool(refused)
+
+
 @pytest.mark.parametrize(
     "there",
     [[daemon_set()], [its_pod("a")], [daemon_set(BY_AFFINITY), its_pod("a")]],
