@@ -112,7 +112,7 @@ def test_a_new_template_makes_its_pods_anew() -> None:
 @pytest.mark.parametrize(("hard", "refused"), [("3", 0), ("2", 1)], ids=["room", "too little"])
 def test_quotas_count_the_pods_that_come_to_new_nodes(hard: str, refused: int) -> None:
     """One runs on a, and two more nodes come."""
-    quota = {
+    quota: Manifest = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "q", "namespace": "infra"},
