@@ -298,3 +298,32 @@ def test_events_are_the_same_in_any_order() -> None:
     theirs = 'Failed to schedule pod, label "zone" does not have known values (typo of "y/zone"?); a'
     assert not is_same_event(ours, "Failed to schedule pod, b")
     assert is_same_event(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            'incompatible with nodepool "gpu", daemonset overhead={"cpu":"1"}, did not tolerate a=b:NoSchedule',
+            "did not tolerate taint (taint=a=b:NoSchedule)",
+        ),
+        (
+            'incompatible with nodepool "gpu", daemonset overhead={"pods":"2"}, did not tolerate gpu=:NoExecute',
+            "did not tolerate taint (taint=gpu:NoExecute)",
+        ),
+        (
+            'all available instance types exceed limits for nodepool: "gpu"',
+            "all available instance types exceed limits for nodepool (NodePool=gpu)",
+        ),
+        (
+            (
+                'no instance type satisfied resources {"cpu":"9"} and requirements a In [b], c Exists '
+                "(no instance type has enough resources)"
+            ),
+            'no instance type has enough resources, requirements=a In [b], c Exists, resources={"cpu":"9"}',
+        ),
+    ],
+)
+def test_old_releases_say_the_same_in_other_words(old: str, new: str) -> None:
+    assert is_same_event(f"Failed to schedule pod, {old}", f"Failed to schedule pod, {new}")
+    assert is_same_event(f"Failed to schedule pod, {new}", f"Failed to schedule pod, {new}")
