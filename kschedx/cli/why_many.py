@@ -87,6 +87,7 @@ class Asked:
     def look(self, index: int) -> tuple[Answer, Explanation | None]:
         """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
         what the API server refuses."""
+        from kschedx.render.many import wanted_labels
         from kschedx.render.unheard import could_reject
         from kschedx.render.words import headline
         from kschedx.render.words.notes.cycle import by_hand
@@ -118,8 +119,9 @@ class Asked:
                 message = found.message
         answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            headlines = tuple(dict.fromkeys(headline(one) for one in decisive(found.cycle)))
-            answer = replace(answer, cause=cause_of(found.cycle), headlines=headlines)
+            reasons = decisive(found.cycle)
+            headlines = tuple(dict.fromkeys(map(headline, reasons)))
+            answer = replace(answer, cause=cause_of(found.cycle), headlines=headlines, wants=wanted_labels(reasons[:1]))
         return answer, found
 
     def _of_gang(self, item: Item, found: Explanation) -> Answer:

@@ -54,6 +54,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What pods must have in common to be told of together."""
     headlines: tuple[str, ...] = ()
     """What is wrong in words, one for each kind of rejection, the nearest first."""
+    wants: str = ""
+    """Of labels that no node has as the pod wants them: which, and what the nearest node has."""
     command: str = ""
     """What tells the whole story."""
     taken: Taken | None = None

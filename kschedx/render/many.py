@@ -11,10 +11,13 @@ from rich.text import Text
 from kschedx.api.workloads import MAKING_PODS
 from kschedx.explain.failed_creates import Unmade
 from kschedx.explain.many import Answer, Group, Taken, counts, groups
+from kschedx.findings import Finding
+from kschedx.findings.node import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, line, paragraph
+from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph
 from kschedx.render.units import count, listed
+from kschedx.render.words import describe
 
 MOST_LINES = 30
 SHOWN = 3
@@ -60,10 +63,12 @@ def many(
             told[id(group)] = fix_of(group)
         return told[id(group)]
 
-    blocks = list(_blocks(found, fix, width, wide=wide))
     room = MOST_LINES - len(head)
-    if not wide and (len(blocks) < len(found) or sum(map(len, blocks)) > room):
-        blocks = list(_blocks(found, fix, width, events=False))
+    blocks: list[list[Text]] = []
+    for events in range(len(found) if wide else min(len(found), MOST_LINES), -1, -1):  # the small groups do without
+        blocks = list(_blocks(found, fix, width, wide=wide, events=events))
+        if wide or (len(blocks) == len(found) and sum(map(len, blocks)) <= room):
+            break
     lines = [*head]
     left = len(found)
     for block in blocks:
@@ -122,18 +127,25 @@ def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}: kschedx simulate tells where they go",)
 
 
+def wanted_labels(findings: Sequence[Finding]) -> str:
+    """Of those about the labels of nodes, whose headlines name none of them."""
+    of_labels = (describe(one) for one in findings if isinstance(one, NodeAffinityMismatch))
+    return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
+
+
 def _taken(taken: Taken) -> str:
     by = f": taken by {listed(taken.by, SHOWN_OTHERS)}" if taken.by else ""
     return f"it would go to {taken.node}{by}"
 
 
 def _blocks(
-    found: Sequence[Group], fix_of: Callable[[Group], str], width: int, *, wide: bool = False, events: bool = True
+    found: Sequence[Group], fix_of: Callable[[Group], str], width: int, *, wide: bool, events: int
 ) -> Iterator[list[Text]]:
-    """Those that the screen has room for, and one more; all with `wide`. Each begins with a blank line."""
+    """Those that the screen has room for, and one more; all with `wide`. Each begins with a blank line. So many of the
+    first have kube-scheduler's text."""
     lines = 0
-    for group in found:
-        block = [BLANK, *_block(group, fix_of, width, wide=wide, event=events)]
+    for number, group in enumerate(found):
+        block = [BLANK, *_block(group, fix_of, width, wide=wide, event=number < events)]
         yield block
         lines += len(block)
         if lines > MOST_LINES and not wide:
@@ -145,6 +157,8 @@ def _block(group: Group, fix_of: Callable[[Group], str], width: int, *, wide: bo
     good = first.outcome is Outcome.SCHEDULED
     mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome in (None, Outcome.UNDECIDED) else ("✗ ", BAD)
     lines = paragraph(group_title(group), width, first=mark, style=style)
+    if first.wants:
+        lines += paragraph(first.wants, width, first="  wants  ")
     lines += _members(group, width, wide=wide)
     if event and first.headlines and first.message:
         lines += paragraph(first.message, width, first="  event  ", style=DIM)

@@ -24,7 +24,7 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
     """The error at `place`, which is an object's, with the line of its field where that can be found.
 
     `text` is what the object was read from; without it, the place's file is read. `below` is where in the object the
-    field is looked for, for errors about a part of it.
+    template of a pod is, for errors about the pod: they are told with the field of the object.
     """
     found = error
     if error.place.field and error.place.line is None:
@@ -32,6 +32,8 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
         if line is not None:
             found = error.at(Place(line=line))
             found.others = error.others
+    if error.place.field.startswith("spec") and not error.place.source:
+        found = found.at(Place(field=below))
     others = tuple(with_line(other, place, text, below=below) for other in error.others)
     parts = tuple(with_line(part, place, text, below=below) for part in error.parts)
     found = found.at(place)
