@@ -13,7 +13,7 @@ from kschedx.explain.admission import admission_notes, admitted_pod
 from kschedx.explain.claim_templates import with_claims_of_templates, with_ephemeral_claims, with_made
 from kschedx.explain.notes import Note
 from kschedx.explain.notes.claims import ClaimsMade
-from kschedx.explain.quotas import new_claims, require_quota, require_quota_of_claims
+from kschedx.explain.quotas import Ledger, new_claims, require_quota, require_quota_of_claims
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -78,7 +78,7 @@ def admitted(
         raise error.at(Place(object=title or _title(manifest))) from None
     sent = Subject(snapshot=snapshot, pod=pod)
     snapshot, pod, of_volumes = with_ephemeral_claims(snapshot, pod, manifest, setup.release)
-    snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod)
+    snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, Ledger(snapshot, setup.release))
     later = (*of_volumes, *of_devices)
     first: Subject | None = None
     if any(isinstance(one, ClaimsMade) for one in later):

@@ -1,20 +1,22 @@
 """What ResourceQuotas refuse of a new object, in the API server's words.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
-pkg/quota/v1/evaluator/core/ (pods.go, persistent_volume_claims.go, registry.go) and, for objects of which only the
-number counts, apiserver/pkg/quota/v1/generic/evaluator.go. Several quotas that refuse are taken in order of
-their names, which Go leaves to chance.
+pkg/quota/v1/evaluator/core/ (pods.go, persistent_volume_claims.go, resource_claims.go, registry.go) and, for objects
+of which only the number counts, apiserver/pkg/quota/v1/generic/evaluator.go. Several quotas that refuse are taken in
+order of their names, which Go leaves to chance.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.devices import AllocationMode, ResourceClaim
 from kschedx.api.optional_admission import is_best_effort
 from kschedx.api.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.api.resource_names import (
@@ -39,6 +41,10 @@ _MUST_BE_SPECIFIED = frozenset(
 )
 _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
 _OF_CLASS = ".storageclass.storage.k8s.io/"
+_OF_DEVICES = "count/resourceclaims.resource.k8s.io"
+_OF_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
+_MOST_DEVICES = 32
+"""As many as a claim for all devices counts, whatever there are."""
 _ONE = parse_quantity("1")
 _ZERO = parse_quantity("0")
 
@@ -86,7 +92,7 @@ class Counted(Struct, frozen=True, kw_only=True):
     """`deployments.apps`; of the core group `replicationcontrollers`."""
 
 
-New = Pod | PersistentVolumeClaim | Counted
+New = Pod | PersistentVolumeClaim | ResourceClaim | Counted
 
 
 def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resources: bool) -> str | None:
@@ -168,6 +174,8 @@ def _resource(new: New) -> str:
             return "pods"
         case PersistentVolumeClaim():
             return "persistentvolumeclaims"
+        case ResourceClaim():
+            return "resourceclaims.resource.k8s.io"
         case Counted():
             return new.resource
         case _:
@@ -220,6 +228,8 @@ def _is_restricted(resource: str, new: New) -> bool:
         case PersistentVolumeClaim():
             counted = ("count/persistentvolumeclaims", *_OF_CLAIMS)
             return resource in counted or any(resource.endswith(f"{_OF_CLASS}{one}") for one in _OF_CLAIMS)
+        case ResourceClaim():
+            return resource == _OF_DEVICES or resource.endswith(_OF_DEVICE_CLASS)
         case Counted():
             return resource in _counts(new)
         case _:
@@ -305,6 +315,8 @@ def _usage(new: New, *, pod_level_resources: bool) -> Amounts:
             return {"count/pods": _ONE, "pods": _ONE, **_compute(new.spec, pod_level_resources=pod_level_resources)}
         case PersistentVolumeClaim():
             return _of_claim(new)
+        case ResourceClaim():
+            return _of_devices(new)
         case Counted():
             return dict.fromkeys(_counts(new), _ONE)
         case _:
@@ -345,6 +357,19 @@ def _of_claim(claim: PersistentVolumeClaim) -> Amounts:
         if claim.storage_class:
             used[f"{claim.storage_class}{_OF_CLASS}requests.storage"] = parse_quantity(size)
     return used
+
+
+def _of_devices(claim: ResourceClaim) -> Amounts:
+    """Of alternatives, for each class as many as the one that wants most of it."""
+    counts: Counter[str] = Counter()
+    for request in claim.spec.devices.requests:
+        wanted: dict[str, int] = {}
+        for one in request.first_available or ((request.exactly,) if request.exactly is not None else ()):
+            resource = f"{one.device_class_name}{_OF_DEVICE_CLASS}"
+            number = _MOST_DEVICES if one.allocation_mode == AllocationMode.ALL else one.count
+            wanted[resource] = max(wanted.get(resource, 0), number)
+        counts.update(wanted)
+    return {_OF_DEVICES: _ONE, **{resource: parse_quantity(str(number)) for resource, number in counts.items()}}
 
 
 # --- amounts

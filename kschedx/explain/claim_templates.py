@@ -15,7 +15,14 @@ from kschedx.api.decode import decode
 from kschedx.api.devices import ResourceClaim
 from kschedx.api.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
 from kschedx.api.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
-from kschedx.explain.notes.claims import ClaimNote, ClaimNotMade, ClaimsOfController, ClaimsOfTemplates, ClaimsOfVolumes
+from kschedx.explain.notes.claims import (
+    ClaimNote,
+    ClaimNotMade,
+    ClaimsOfController,
+    ClaimsOfTemplates,
+    ClaimsOfVolumes,
+    DeviceClaimNotMade,
+)
 from kschedx.explain.quotas import Ledger
 from kschedx.releases.release import Release
 from kschedx.snapshot.applied import with_applied
@@ -82,8 +89,12 @@ def with_ephemeral_claims(
     return snapshot.with_claims(made), owning, (ClaimsOfVolumes(claims=tuple(made)), *refused)
 
 
-def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
-    """The cluster with the claims, the pod whose status names them, and what was made, as a note."""
+def with_claims_of_templates(
+    snapshot: Snapshot, pod: Pod, quotas: Ledger | None = None
+) -> tuple[Snapshot, Pod, tuple[ClaimNote, ...]]:
+    """The cluster with the claims, the pod whose status names them, and what was made, as a note; without those that
+    `quotas` refuse."""
+    refused: list[ClaimNote] = []
     known = {status.name for status in pod.status.resource_claim_statuses}
     made: dict[str, ResourceClaim] = {}
     templates: list[str] = []
@@ -99,12 +110,16 @@ def with_claims_of_templates(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Po
         name = f"{pod.metadata.name}-{reference.name}"
         metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,))
         claim = ResourceClaim(metadata=metadata, spec=spec)
+        refusal = None if quotas is None else quotas.take(claim)
+        if refusal is not None:
+            refused.append(DeviceClaimNotMade(claim=claim.key, refusal=refusal))
+            continue
         made[claim.key] = claim
         templates.append(template)
         statuses.append(PodResourceClaimStatus(name=reference.name, resource_claim_name=name))
     if not made:
-        return snapshot, pod, ()
+        return snapshot, pod, tuple(refused)
     devices = replace(snapshot.devices, claims={**snapshot.devices.claims, **made})
     status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
     note = ClaimsOfTemplates(claims=tuple(made), templates=tuple(templates))
-    return snapshot.with_devices(devices), replace(pod, status=status), (note,)
+    return snapshot.with_devices(devices), replace(pod, status=status), (note, *refused)

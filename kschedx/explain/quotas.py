@@ -174,6 +174,7 @@ def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
     pods = snapshot.pods
     yield from (pods[row] for row in range(len(pods)) if pods.namespaces[row] == namespace)
     yield from (claim for claim in snapshot.storage.claims.values() if claim.metadata.namespace == namespace)
+    yield from (claim for claim in snapshot.devices.claims.values() if claim.metadata.namespace == namespace)
     for kind, space, name in snapshot.workloads:
         if space == namespace and kind in KINDS:
             yield counted(kind, space, name)

@@ -55,5 +55,9 @@ class ClaimNotMade(NoteFacts, frozen=True, kw_only=True):
         return {"claim": self.claim, "refusal": self.refusal}
 
 
+class DeviceClaimNotMade(ClaimNotMade, frozen=True, kw_only=True):
+    """Of devices: so it is with those of a template."""
+
+
 ClaimsMade: TypeAlias = ClaimsOfController | ClaimsOfVolumes | ClaimsOfTemplates
-ClaimNote: TypeAlias = ClaimsMade | ClaimNotMade
+ClaimNote: TypeAlias = ClaimsMade | ClaimNotMade | DeviceClaimNotMade

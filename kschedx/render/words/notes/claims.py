@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from kschedx.explain.notes.claims import ClaimNote, ClaimNotMade, ClaimsOfController, ClaimsOfTemplates, ClaimsOfVolumes
+from kschedx.explain.notes.claims import (
+    ClaimNote,
+    ClaimNotMade,
+    ClaimsOfController,
+    ClaimsOfTemplates,
+    ClaimsOfVolumes,
+    DeviceClaimNotMade,
+)
 
 
 def text(note: ClaimNote) -> str:
+    if isinstance(note, DeviceClaimNotMade):
+        return f"nobody makes claim {note.claim} from its template: {note.refusal}"
     if isinstance(note, ClaimNotMade):
         return f"nobody makes claim {note.claim} for the pod's ephemeral volume: {note.refusal}"
     claims = ", ".join(note.claims)
