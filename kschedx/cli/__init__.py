@@ -35,7 +35,7 @@ def main() -> None:
     # numpy would start a thread for each processor, for linear algebra that nobody here does
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-    gc.disable()  # a process that lives for seconds frees its memory by ending
+    gc.disable()  # while it loads there is no garbage
     end_in_order()
     try:
         signal.signal(signal.SIGINT, interrupted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -157,7 +158,17 @@ def read_cluster_to_decide(
     if not found.cluster.nodes:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.source.kinds.items())) or "nothing"
         raise InputError("a cluster without nodes", place=Place(source=found.source.text), hint=f"it holds {kinds}")
+    _let_go_of_what_is_tried()
     return reached
+
+
+def _let_go_of_what_is_tried() -> None:
+    """What was loaded stays, and is never searched for garbage; clusters that are made to try something, hundreds of
+    them for some questions, go when nobody has them any more."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+    gc.set_threshold(10_000)
+    gc.enable()
 
 
 def tell_missing(snapshot: Snapshot) -> None:

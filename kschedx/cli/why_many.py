@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.output import Report
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.bound_by_hand import bound_by_hand
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.many import Answer, Group, Taken, cause_of, decisive
 from kschedx.framework.cycle import Outcome
 
@@ -58,6 +60,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """`shop/deploy/web`, of a workload with replicas."""
     replicas: tuple[Replica, ...] = ()
     """Each of them; `explain` tells of the one that says most."""
+    like: Hashable = None
+    """Equal for pods whose stories are the same, names aside; None for one that is like no other."""
 
 
 class Asked:
@@ -119,9 +123,10 @@ class Asked:
                 message = found.message
         answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            reasons = decisive(found.cycle)
+            diagnosis = Diagnosis(found.cycle)
+            reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(headline, reasons)))
-            answer = replace(answer, cause=cause_of(found.cycle), headlines=headlines, wants=wanted_labels(reasons[:1]))
+            answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
         return answer, found
 
     def _of_gang(self, item: Item, found: Explanation) -> Answer:
@@ -178,15 +183,22 @@ class Asked:
 
         if not self._items:
             return []
+        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
+        first = {like: index for index, like in reversed([*enumerate(likes)])}
+        asked = sorted(first.values())
         progress = Progress(len(self._items), "pods")
-        found = [self.answer(0)]  # what all pods share is worked out once, before processes are forked
+        found = {0: self.answer(0)}  # what all pods share is worked out once, before processes are forked
+        pods = Counter(likes)
         try:
-            for one in results(self.answer, range(1, len(self._items)), self._jobs or processors()):
-                progress.advance()
-                found.append(one)
+            for index, one in zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True):
+                progress.advance(pods[likes[index]])
+                found[index] = one
         finally:
             progress.end()
-        return found
+        return [
+            found[index] if index in found else (_alike(item, found[first[like]][0]),)
+            for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
+        ]
 
     def document(self) -> dict[str, object]:
         """Every Explanation as one document, with the pods that cannot be decided or that the API server refuses."""
@@ -265,3 +277,8 @@ class Asked:
             return ExitCode.UNDECIDED
         fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
         return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
+
+
+def _alike(item: Item, story: Answer) -> Answer:
+    """The story of a pod that is like this one, as this one's."""
+    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command)

@@ -315,7 +315,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     from kschedx.cli import connection
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.failed_creates import without_pods
-    from kschedx.explain.many import owner_of
+    from kschedx.explain.many import alike, owner_of
     from kschedx.render.many import evicted_note, without_pods_note
     from kschedx.render.words.notes import note_text
     from kschedx.simulate.in_turn import InTurn
@@ -330,6 +330,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
     in_turn = InTurn.of(snapshot, setup) if waits else None
 
+    kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
+
     def item(row: int) -> Item:
         pod = snapshot.pods[row]
         owner = owner_of(snapshot, pod)
@@ -343,6 +345,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
                 node=in_turn.node(pod.key),
                 taken=in_turn.taken(pod.key),
                 waits=in_turn.message(pod.key),
+                like=(kinds[row], in_turn.message(pod.key)) if row in kinds else None,
             )
         return Item(
             pod=pod.key,
@@ -350,6 +353,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             priority=int(snapshot.pods.priorities[row]),
             command=_command(pod.metadata.namespace, owner, pod.metadata.name),
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
+            like=kinds.get(row),
         )
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())

@@ -26,7 +26,7 @@ from kschedx.findings import (
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.status import Code, Verdicts
-from kschedx.snapshot.columns import FloatArray, IntArray, distinct
+from kschedx.snapshot.columns import FloatArray, IntArray, distinct, paired
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.rows import TableRow, TableRows, each_row
 
@@ -62,7 +62,7 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
         kind, distance = _kinds(verdicts, nodes, rows)
         kinds.append(kind)
         distances += distance
-    group = reduce(_paired, kinds)
+    group = reduce(paired, kinds)
     found: list[tuple[tuple[float, ...], NodeGroup]] = []
     for code in distinct(group):
         members = np.flatnonzero(group == code)
@@ -77,13 +77,6 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
         )
         found.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
     return tuple(group for _, group in sorted(found, key=lambda one: one[0]))
-
-
-def _paired(first: IntArray, second: IntArray) -> IntArray:
-    """Codes that are equal where both arrays are."""
-    joined = first * (int(second.max(initial=0)) + 1) + second
-    codes: IntArray = np.unique(joined, return_inverse=True)[1].astype(np.int64)
-    return codes
 
 
 def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
@@ -121,9 +114,12 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
 def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
     """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once.
 
-    What tells rows apart is read from the findings themselves, until those of all codes name nothing new.
+    What tells rows apart is known to the plugin, or read from the findings themselves, until those of all codes name
+    nothing new.
     """
     facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
+    if verdicts.alike is not None:
+        return paired(facets, verdicts.alike()[rows])
     known: set[str] = set()
     while True:
         told = {
@@ -139,7 +135,7 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         for trait in sorted(told - known):
             codes = _trait(nodes, trait)[rows]
             if (codes != codes[0]).any():
-                facets = _paired(facets, codes)
+                facets = paired(facets, codes)
         known |= told
 
 

@@ -6,7 +6,7 @@ subtracted, since kube-scheduler may be told to leave it, or pick another node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -16,7 +16,8 @@ from kschedx.api.selectors import Selector
 from kschedx.api.types import Pod
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding, InsufficientResource
-from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import is_a_kind, kinds_of
 from kschedx.framework.scheduler import Scheduler, queue_order
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -102,6 +103,17 @@ def rows_in_queue_order(
     return sorted(rows, key=lambda row: (sort_key(pods[row], pods.creation_timestamps[row] or ""), pods.key(row)))
 
 
+def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
+    """Rows of pods to what is equal for those that have one story, names aside; without who is like no other."""
+    pods = snapshot.pods
+    kinds = kinds_of(pods, np.array(rows, dtype=np.int64)).tolist()
+    return {
+        row: (kind, pods.nominated_node_names[row], pods.deletion_timestamps[row] is None)
+        for row, kind in zip(rows, kinds, strict=True)
+        if is_a_kind(pods.specs[row])
+    }
+
+
 def groups(answers: Iterable[Answer]) -> tuple[Group, ...]:
     """Pods with the same cause together, the largest group first; those that fit somewhere are one, at the end."""
     found: dict[tuple[object, object], list[Answer]] = {}
@@ -120,16 +132,14 @@ def counts(answers: Iterable[Answer]) -> Mapping[Outcome | None, int]:
     return found
 
 
-def decisive(cycle: Cycle) -> tuple[Finding, ...]:
+def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes."""
-    diagnosis = Diagnosis(cycle)
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
     return stops or tuple(finding for group in diagnosis.groups for finding in group.exemplar.findings)
 
 
-def cause_of(cycle: Cycle) -> Hashable:
+def cause_of(diagnosis: Diagnosis) -> Hashable:
     """What a pod shares with others that are kept out by the same thing: reasons, with the facts that can be shared."""
-    diagnosis = Diagnosis(cycle)
     stops = frozenset(_shared(finding) for stop in diagnosis.stops for finding in stop.status.findings)
     if diagnosis.stops:
         return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)

@@ -97,6 +97,9 @@ class Verdicts(Struct, frozen=True, kw_only=True):
     codes: IntArray
     reasons: Column[tuple[str, ...]]
     explain: Explain = field(default=_nothing)
+    alike: Callable[[], IntArray] | None = None
+    """(node,) codes that are equal only where findings are told together (`same_as`) and nodes are equally far from
+    passing. For plugins whose findings cost much and are few."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -134,6 +137,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         *cases: tuple[BoolArray, Code, str],
         count: int | None = None,
         explain: Explain = _nothing,
+        alike: Callable[[], IntArray] | None = None,
     ) -> Self:
         """Each node's status is the first case whose mask (node,) holds there, else Success.
 
@@ -145,7 +149,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
             case[mask] = number
         codes = np.array([Code.SUCCESS, *(code for _, code, _ in cases)], dtype=np.int64)
         reasons: list[tuple[str, ...]] = [(), *((reason,) for _, _, reason in cases)]
-        return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain)
+        return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain, alike=alike)
 
     @classmethod
     def of_rows(cls, statuses: list[Status]) -> Self:

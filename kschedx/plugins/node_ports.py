@@ -13,7 +13,7 @@ from kschedx.findings import HostPortConflict
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts
-from kschedx.snapshot.columns import BoolArray
+from kschedx.snapshot.columns import BoolArray, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import host_ports
 from kschedx.snapshot.rows import ClusterRow, TableRow
@@ -89,7 +89,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         sidecars = self.handle.release.behaviour.sidecar_ports_are_occupied
         ports = tuple(map(_HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
         wanted = _Wanted(ports=ports, sidecars=sidecars)
-        contested = np.zeros(len(nodes.pods), dtype=np.bool_)
+        contested = all_false(len(nodes.pods))
         if ports:
             contested = nodes.pods.specs.where(lambda spec: bool(wanted.contested(spec)))
         taken = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)

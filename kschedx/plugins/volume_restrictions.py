@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +15,7 @@ from kschedx.findings import ClaimInUse, ClaimNotFound, DiskConflict, Finding
 from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
 from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import BoolArray, IntArray, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.rows import TableRow
 
@@ -25,8 +25,8 @@ REASON_DISK = "node(s) had no available disk"
 class _State(Struct, frozen=True, kw_only=True):
     claims: frozenset[str]
     """Names of the pod's claims with ReadWriteOncePod."""
-    references: IntArray
-    """(pod,) how many volumes of a pod name one of them. Upstream does not look at the namespace here."""
+    references: Mapping[int, int]
+    """Rows of pods to how many of their volumes name one of them. Upstream does not look at the namespace here."""
     in_use: int
     """How many of the claims a running pod has."""
     change: IntArray
@@ -73,10 +73,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             claims=single,
             references=_all_references(nodes, single),
             in_use=len(holders),
-            change=_zeros(len(nodes.cluster.nodes)),
+            change=np.zeros(len(nodes.cluster.nodes), dtype=np.int64),
             same_disk=specs.where(lambda spec: any(_conflict(disk, spec) for disk in disks))
             if disks
-            else np.zeros(len(nodes.pods), dtype=np.bool_),
+            else all_false(len(nodes.pods)),
         )
         return PreFilterResult() if disks or holders else PRE_FILTER_SKIP
 
@@ -155,19 +155,19 @@ def _holders(pod: Pod, nodes: NodeTable, claims: frozenset[str]) -> dict[str, in
     return holders
 
 
-def _all_references(nodes: NodeTable, claims: frozenset[str]) -> IntArray:
-    """(pod,)"""
+def _all_references(nodes: NodeTable, claims: frozenset[str]) -> dict[int, int]:
     pods = nodes.pods
-    references = _zeros(len(pods))
-    for row in {row for name in claims for row in pods.rows_by_claim_name.get(name, ())}:
-        references[row] = _references(pods.specs[row], claims)
-    return references
+    rows = {row for name in claims for row in pods.rows_by_claim_name.get(name, ())}
+    return {row: _references(pods.specs[row], claims) for row in rows}
 
 
 def _count(state: CycleState, moved: PodRows, sign: int) -> None:
     facts = state[STATE]
+    if not facts.references:
+        return
+    references = np.array([facts.references.get(row, 0) for row in moved.pods.tolist()], dtype=np.int64)
     change = facts.change.copy()
-    np.add.at(change, moved.nodes, sign * facts.references[moved.pods])
+    np.add.at(change, moved.nodes, sign * references)
     state[STATE] = replace(facts, change=change)
 
 
@@ -230,7 +230,3 @@ def _disk_conflicts(pod: Pod, nodes: NodeTable, row: TableRow, same_disk: BoolAr
                 )
                 break
     return tuple(found)
-
-
-def _zeros(count: int) -> IntArray:
-    return np.zeros(count, dtype=np.int64)

@@ -26,6 +26,18 @@ def distinct(values: IntArray) -> IntArray:
     return ordered[is_first]
 
 
+def all_false(count: int) -> BoolArray:
+    """(count,) False, not to be written to; it takes no memory, however many rows there are."""
+    return np.broadcast_to(np.False_, count)
+
+
+def paired(first: IntArray, second: IntArray) -> IntArray:
+    """Codes that are equal where both arrays are."""
+    joined = first * (int(second.max(initial=0)) + 1) + second
+    codes: IntArray = np.searchsorted(distinct(joined), joined)
+    return codes
+
+
 class Column(Generic[T]):
     """A sequence of values in which equal ones are stored once.
 

@@ -75,7 +75,7 @@ def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
     for node in changed:
         if node.name not in index:
             snapshot = snapshot.with_added_node(node)
-            snapshot = replace(snapshot, pods=_at_home(snapshot.pods, snapshot.cluster))
+            snapshot = replace(snapshot, pods=_at_home(snapshot.pods, snapshot.cluster), _tables={})
     return snapshot
 
 

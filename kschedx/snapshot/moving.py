@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.api.resources import RequestOptions
 from kschedx.api.timestamps import LATEST
 from kschedx.api.types import Node
 from kschedx.snapshot.columns import Column
@@ -134,7 +135,9 @@ class MovingCluster:
         another object then."""
         pods = self.pods
         assert not len(pods.on_node(row)), "who runs there leaves first, as pods do in ways of their own"
-        self._set_nodes(self.snapshot.cluster.without({row}).moving(), pods.without_node(row))
+        self._undo.append(_Nodes(self.snapshot, pods))
+        cluster, left = self.snapshot.cluster.without({row}).moving(), pods.without_node(row)
+        self._swap(cluster, left, {options: NodeTable.of(cluster, left, options) for options in self.snapshot._tables})
 
     def replace_node(self, row: ClusterRow, node: Node) -> None:
         """A node is cordoned, labelled, resized; its name stays."""
@@ -148,7 +151,7 @@ class MovingCluster:
                 table.forget()
             self._note(NOBODY, row, 0)
         else:
-            self._swap(cluster.with_nodes({row: node}).moving(), self.pods)
+            self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)
 
     def set_storage(self, change: StorageChange) -> None:
         """Claims of volumes, and volumes, come, change or go."""
@@ -171,10 +174,14 @@ class MovingCluster:
 
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         self._undo.append(_Nodes(self.snapshot, self.pods))
-        self._swap(cluster, pods)
+        self._swap_nodes(cluster, pods)
 
-    def _swap(self, cluster: ClusterNodes, pods: MovingPods) -> None:
-        tables = {options: NodeTable.of(cluster, pods, options) for options in self.snapshot._tables}
+    def _swap_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
+        """The rows of the nodes stay. What tables share with those before is right again once moves are undone."""
+        tables = {options: table.over(cluster, pods) for options, table in self.snapshot._tables.items()}
+        self._swap(cluster, pods, tables)
+
+    def _swap(self, cluster: ClusterNodes, pods: MovingPods, tables: dict[RequestOptions, NodeTable]) -> None:
         self.pods = pods
         self.snapshot = replace(self.snapshot, cluster=cluster, pods=pods, _tables=tables)
 

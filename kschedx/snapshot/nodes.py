@@ -77,7 +77,10 @@ class ClusterNodes:
         self._labels: dict[str, Column[str | None]] = {}
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> ClusterNodes:
-        """The same nodes with some objects replaced, by row."""
+        """The same nodes with some objects replaced, by row; names stay."""
+        own = self.moving()
+        if all(own.put(row, node) for row, node in changed.items()):
+            return own
         nodes = [changed.get(ClusterRow(row), node) for row, node in enumerate(self.nodes)]
         return ClusterNodes(nodes, self.images, frozenset(self.resources.names))
 
@@ -200,6 +203,27 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def over(self, cluster: ClusterNodes, pods: PodTable) -> NodeTable:
+        """The table of the whole `cluster`, in which nodes of this one's were replaced or others added at the end, with
+        pods that run where these do. Its sums are its own where nodes were added."""
+        if cluster.resources.names != self.resources.names:
+            return NodeTable.of(cluster, pods, self.options)
+        count = len(cluster.nodes)
+        more = count - len(self)
+
+        def grown(sums: IntArray) -> IntArray:
+            return np.concatenate([sums, np.zeros((more, *sums.shape[1:]), dtype=np.int64)]) if more else sums
+
+        return replace(
+            self,
+            cluster=cluster,
+            pods=pods,
+            rows=ClusterRows(np.arange(count, dtype=np.int64)),
+            requested=grown(self.requested),
+            nonzero_requested=grown(self.nonzero_requested),
+            pod_count=grown(self.pod_count),
+        )
 
     def forget(self) -> None:
         """Read what is fixed about the nodes anew: one of them was replaced in place."""

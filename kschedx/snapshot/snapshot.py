@@ -19,7 +19,8 @@ from kschedx.api.types import (
 from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.contents import Contents
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
@@ -91,12 +92,17 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> Snapshot:
         """The cluster with some nodes' objects replaced, by row; names stay."""
-        return replace(self, cluster=self.cluster.with_nodes(changed), _tables={})
+        return self._over(self.cluster.with_nodes(changed), self.pods)
 
     def with_added_node(self, node: Node) -> Snapshot:
         """The cluster with one more node, in the last row."""
         pods = replace(self.pods, node_count=self.pods.node_count + 1, grouped=None)
-        return replace(self, cluster=self.cluster.with_added(node), pods=pods, _tables={})
+        return self._over(self.cluster.with_added(node), pods)
+
+    def _over(self, cluster: ClusterNodes, pods: PodTable) -> Snapshot:
+        """The cluster with other nodes, in which all pods run where they did."""
+        tables = {options: table.over(cluster, pods) for options, table in self._tables.items()}
+        return replace(self, cluster=cluster, pods=pods, _tables=tables)
 
     def with_answered_nodes(self, answered: Sequence[Node]) -> Snapshot:
         """The cluster, and in rows behind its own nodes others that stand for some of them, without pods or images."""

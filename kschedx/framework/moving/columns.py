@@ -11,7 +11,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
-from kschedx.framework.status import Verdicts
+from kschedx.framework.status import Code, Verdicts
 from kschedx.snapshot.columns import Column, IntArray
 from kschedx.snapshot.rows import ClusterRows
 
@@ -43,6 +43,13 @@ class FilterColumn:
         self.reasons = list(verdicts.reasons.values)
         self.reason = verdicts.reasons.codes.astype(np.int32)
         self._number = {}
+
+    def put_success(self, count: int) -> None:
+        """No node is rejected, since the plugin is not asked."""
+        self._told = None
+        self.codes = np.broadcast_to(np.int8(Code.SUCCESS), count)
+        self.reason = np.broadcast_to(np.int32(0), count)
+        self.reasons, self._number = [()], {}
 
     def put_rows(self, rows: ClusterRows, verdicts: Verdicts) -> bool:
         """The verdicts of some nodes. Whether any of them changes."""

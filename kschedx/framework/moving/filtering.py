@@ -16,7 +16,7 @@ from kschedx.framework.moving.columns import FilterColumn
 from kschedx.framework.outcome import FilterOutcome
 from kschedx.framework.runtime import Framework, verdicts_of
 from kschedx.framework.state import CycleState
-from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.framework.status import Code, Status
 from kschedx.snapshot.columns import BoolArray, distinct
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows
@@ -167,11 +167,11 @@ class Filtering:
         if one.codes.size:
             self._rejections -= one.codes != 0
         one.runs = one.plugin.name not in state.skip_filter
-        if one.runs:
-            verdicts = verdicts_of(one.plugin, state, pod, self._framework.nodes)
-            self.is_rare |= bool((verdicts.codes == Code.ERROR).any())
-        else:
-            verdicts = Verdicts.success(len(self._framework.nodes))
+        if not one.runs:
+            one.put_success(len(self._framework.nodes))
+            return
+        verdicts = verdicts_of(one.plugin, state, pod, self._framework.nodes)
+        self.is_rare |= bool((verdicts.codes == Code.ERROR).any())
         one.put(verdicts)
         self._rejections += one.codes != 0
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from kschedx.api.types import Pod
 from kschedx.findings import ExistingAntiAffinityConflict, Finding, PodAffinityUnsatisfied, PodAntiAffinityConflict
+from kschedx.findings.topology import HOSTNAME
+from kschedx.plugins.inter_pod_affinity.domains import present
 from kschedx.plugins.inter_pod_affinity.filtering import FilterState
 from kschedx.plugins.inter_pod_affinity.tallies import SatisfiesAll
 from kschedx.plugins.inter_pod_affinity.terms import AffinityTerm
-from kschedx.snapshot.columns import BoolArray, IntArray, distinct, rows_by_group
+from kschedx.snapshot.columns import BoolArray, IntArray, distinct, paired, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows
 
@@ -36,6 +38,29 @@ class Accounts:
             *self._anti_affinity(node),
             *self._existing_anti_affinity(node),
         )
+
+    def alike(self) -> IntArray:
+        """(node of the table,) equal only where the same rules fail, and in the same domains but for single hosts."""
+        nodes = self._nodes
+        if nodes.removed is not None or nodes.added is not None:
+            return np.arange(len(nodes), dtype=np.int64)  # each is in a world of its own
+        lacks_affinity = self._counts.lacks_affinity(nodes).astype(np.int64)
+        about = (*self._satisfying, *self._conflicting, *self._by_rule())
+        return reduce(paired, (one.alike[nodes.rows] for one in about), lacks_affinity)
+
+    def _by_rule(self) -> Iterator[_Neighbours]:
+        """The pods that keep the incoming one away, each rule's by themselves."""
+        group = self._counts.existing.group
+        for key, repelling in self._repelling.items():
+            stating: dict[tuple[int, str], list[int]] = {}
+            for number, terms in self._counts.repelling.items():
+                for term in terms:
+                    if term.topology_key == key:
+                        stating.setdefault((term.index, term.selector_text), []).append(number)
+            if len(stating) == 1:
+                yield repelling
+            else:
+                yield from (repelling.of(np.isin(group, groups)) for groups in stating.values())
 
     # --- a finding for each rule that fails
 
@@ -140,12 +165,26 @@ class _Neighbours:
     def __init__(self, nodes: NodeTable, key: str, mask: BoolArray) -> None:
         """`mask` is (pod,)."""
         self._nodes = nodes
+        self._key = key
         self._label = nodes.cluster.label(key)
         self._mask = mask
         self._running = np.flatnonzero(mask & (nodes.pods.node >= 0))
         domains = self._label.codes[nodes.pods.node[self._running]]
         order, self._start = rows_by_group(domains, len(self._label.values))
         self._by_domain = self._running[order]
+
+    def of(self, mask: BoolArray) -> _Neighbours:
+        """Those of these pods that are in another mask too."""
+        return _Neighbours(self._nodes, self._key, self._mask & mask)
+
+    @property
+    def alike(self) -> IntArray:
+        """(node of the cluster,) its domain; where each host is one, whether it is labelled and has such pods."""
+        codes = self._label.codes
+        if self._key != HOSTNAME:
+            return codes
+        held: IntArray = (np.diff(self._start) > 0).astype(np.int64)
+        return held[codes] * 2 + present(self._label)
 
     def domain(self, node: ClusterRow) -> str | None:
         return self._label[node]

@@ -89,12 +89,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         counts = state[FILTER]
+        accounts = Accounts(counts, pod, nodes)
         return Verdicts.first_of(
             # without a pod to be near, evicting pods cannot help
             (counts.lacks_affinity(nodes), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_AFFINITY),
             (counts.breaks_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_ANTI_AFFINITY),
             (counts.breaks_existing_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_EXISTING_ANTI_AFFINITY),
-            explain=Accounts(counts, pod, nodes),
+            explain=accounts,
+            alike=accounts.alike,
         )
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
