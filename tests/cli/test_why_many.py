@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -129,3 +130,30 @@ def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path,
 
     assert names() == ["fourth", "third"]
     assert names("--config", str(config)) == ["third", "fourth"]
+
+
+@pytest.mark.parametrize("more", [[], ["--alone"]])
+def test_pods_that_are_alike_are_looked_at_once_and_told_one_by_one(tmp_path: Path, more: list[str]) -> None:
+    """As if each had been looked at: each kind's story, with a nomination or without, under each pod's own name."""
+    objects: list[Manifest] = [node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": True}
+    for number in range(4):
+        manifest = pod(f"web-{number}", containers=BIG, labels={"app": "web"}, priority=number // 2)
+        manifest["metadata"]["ownerReferences"] = [owner]
+        objects.append(manifest)
+    objects[1]["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
+    path = tmp_path / "alike.json"
+
+    def told(*, alike: bool) -> dict[str, tuple[str, str | None]]:
+        for number, manifest in enumerate(objects[1:]):
+            manifest["metadata"]["annotations"] = (
+                {} if alike else {"cluster-autoscaler.kubernetes.io/safe-to-evict": str(number)}
+            )
+        path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+        report = kschedx("why", "--all-pending", "-o", "junit", "-s", str(path), *more)
+        cases = ElementTree.fromstring(report.out).iter("testcase")
+        return {case.attrib["name"]: (case[0].attrib["message"], case[0].text) for case in cases}
+
+    shared = told(alike=True)
+    assert len(shared) == 4
+    assert shared == told(alike=False)

@@ -6,25 +6,26 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable, PodRows
 from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows, cluster_rows
+from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, framework, node, pod
 
 NODES = 3
 REQUESTS = [100, 200, 400, 800, 1600]
 
 
-def _table() -> NodeTable:
+def _objects() -> list[Manifest]:
     """Three nodes; pod i asks for REQUESTS[i] milli-CPUs and runs on node i, or nowhere from the fourth on."""
     objects: list[Manifest] = [node(f"n{row}") for row in range(NODES)]
     for row, cpu in enumerate(REQUESTS):
         resources = {"requests": {"cpu": f"{cpu}m"}}
         spec = {"containers": [{"name": "main", "resources": resources}]}
         objects.append(pod(f"p{row}", on=f"n{row}" if row < NODES else None, spec=spec))
-    return framework(objects).nodes
+    return objects
 
 
-TABLE = _table()
+TABLE = framework(_objects()).nodes
 
 
 @given(
@@ -64,3 +65,37 @@ def _rows(pairs: list[tuple[int, int]]) -> PodRows:
         pods=np.array([number for number, _ in pairs], dtype=np.int64),
         nodes=cluster_rows([ClusterRow(place) for _, place in pairs]),
     )
+
+
+@given(
+    labels=st.dictionaries(st.integers(0, NODES - 1), st.sampled_from(["a", "b"])),
+    gpus=st.sampled_from([None, 0, NODES - 1]),
+    added=st.sampled_from([{}, {"cpu": "8"}, {"example.com/gpu": "2"}]),
+)
+def test_the_sums_of_a_cluster_with_other_nodes_are_those_of_one_that_was_loaded_so(
+    labels: dict[int, str], gpus: int | None, added: dict[str, str]
+) -> None:
+    """Whether what nodes offer is known in the cluster or not."""
+
+    def changed(row: int) -> Manifest:
+        offered = {"allocatable": {"example.com/gpu": "1"}} if row == gpus else {}
+        return node(f"n{row}", labels={"zone": labels[row]} if row in labels else {}, **offered)
+
+    rows = {*labels, *(() if gpus is None else (gpus,))}
+    before = framework(_objects()).snapshot
+    before.nodes(TABLE.options)
+    made = Snapshot.from_objects([changed(row) for row in rows] + [node("new", allocatable=added)])
+    nodes = {one.name: one for one in made.cluster.nodes}
+    found = before.with_nodes({ClusterRow(row): nodes[f"n{row}"] for row in rows}).with_added_node(nodes["new"])
+    table = found.nodes(TABLE.options)
+    fresh = NodeTable.of(ClusterNodes(found.cluster.nodes, found.cluster.images), found.pods, TABLE.options)
+
+    assert table.names == fresh.names
+    for name in fresh.resources.names:
+        mine, its = table.resources.index[name], fresh.resources.index[name]
+        assert table.allocatable[:, mine].tolist() == fresh.allocatable[:, its].tolist()
+        assert table.requested[:, mine].tolist() == fresh.requested[:, its].tolist()
+    assert table.nonzero_requested.tolist() == fresh.nonzero_requested.tolist()
+    assert table.pod_count.tolist() == fresh.pod_count.tolist()
+    zones = [table.label("zone")[row] for row in range(len(table))]
+    assert zones == [one.metadata.labels.get("zone") for one in found.cluster.nodes]
