@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from kschedx.api.annotations import SAFE_TO_EVICT
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx
 from tests.device_builders import claim as device_claim
@@ -135,20 +136,20 @@ def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path,
 @pytest.mark.parametrize("more", [[], ["--alone"]])
 def test_pods_that_are_alike_are_looked_at_once_and_told_one_by_one(tmp_path: Path, more: list[str]) -> None:
     """As if each had been looked at: each kind's story, with a nomination or without, under each pod's own name."""
-    objects: list[Manifest] = [node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})]
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": True}
-    for number in range(4):
-        manifest = pod(f"web-{number}", containers=BIG, labels={"app": "web"}, priority=number // 2)
-        manifest["metadata"]["ownerReferences"] = [owner]
-        objects.append(manifest)
-    objects[1]["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
     path = tmp_path / "alike.json"
 
+    def web(number: int, *, alike: bool) -> Manifest:
+        annotations = {} if alike else {SAFE_TO_EVICT: str(number)}
+        metadata = {"ownerReferences": [owner], "annotations": annotations}
+        status = {"phase": "Pending", "nominatedNodeName": "n1" if number == 0 else ""}
+        return pod(f"web-{number}", containers=BIG, priority=number // 2, metadata=metadata, status=status)
+
     def told(*, alike: bool) -> dict[str, tuple[str, str | None]]:
-        for number, manifest in enumerate(objects[1:]):
-            manifest["metadata"]["annotations"] = (
-                {} if alike else {"cluster-autoscaler.kubernetes.io/safe-to-evict": str(number)}
-            )
+        objects = [
+            node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}),
+            *(web(number, alike=alike) for number in range(4)),
+        ]
         path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
         report = kschedx("why", "--all-pending", "-o", "junit", "-s", str(path), *more)
         cases = ElementTree.fromstring(report.out).iter("testcase")
