@@ -19,8 +19,9 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 from kschedx.snapshot.columns import BoolArray, IntArray
-from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot

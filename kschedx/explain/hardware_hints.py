@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kschedx.findings import Finding, InsufficientResource
-from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 
 VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
     "nvidia.com": ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-0302_10de"),

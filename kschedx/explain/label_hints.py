@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kschedx.explain.grouping import NODE_NAME_FIELD
-from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 
 LOOKED_AT = 5000
 """Distinct keys or values that are compared; a cluster has far fewer, a hostile one may not."""

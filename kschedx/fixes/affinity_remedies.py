@@ -14,7 +14,7 @@ from kschedx.fixes.node_taints import OF_CONTROL_PLANE
 from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.required_labels import NEW_NAMES
 from kschedx.fixes.situation import Place
-from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 
 OWN_LABELS = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "beta.kubernetes.io/",
               "failure-domain.beta.kubernetes.io/")  # fmt: skip

@@ -23,9 +23,9 @@ from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.errors import InputError, Place
 from kschedx.snapshot import events, manifests
 from kschedx.snapshot.batches import Batch, Dicts, Origin, Page
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 from kschedx.snapshot.contents import Contents, of_objects, priority_classes
 from kschedx.snapshot.images import NodeImages
-from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pod_columns import NameTakenError, PodColumns
 from kschedx.snapshot.source import Source
 from kschedx.snapshot.wire import (

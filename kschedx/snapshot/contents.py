@@ -22,10 +22,10 @@ from kschedx.api.types import (
     Service,
     StatefulSet,
 )
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import FailedCreate, FailedScheduling, ScaleUpEvent
 from kschedx.snapshot.manifests import Manifests
-from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.source import Source
 from kschedx.snapshot.storage import Storage

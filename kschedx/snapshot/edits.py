@@ -9,8 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.api.types import Labels, Node, Pod, PodSpec, PodStatus
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 from kschedx.snapshot.columns import Column, IntArray
-from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot

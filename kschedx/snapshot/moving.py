@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from kschedx.api.resources import RequestOptions
 from kschedx.api.timestamps import LATEST
 from kschedx.api.types import Node
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.moving_pods import NOBODY, Kind, MovingPods
-from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot

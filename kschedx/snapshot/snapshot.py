@@ -16,10 +16,11 @@ from kschedx.api.types import (
     ConfigMap,
     Node,
 )
+from kschedx.snapshot.cluster_nodes import ClusterNodes
 from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.contents import Contents
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
