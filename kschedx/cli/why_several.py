@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Format, write
 from kschedx.cli.question import Question, shard_of
@@ -329,31 +331,28 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
     in_turn = InTurn.of(snapshot, setup) if waits else None
-
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
         pod = snapshot.pods[row]
         owner = owner_of(snapshot, pod)
-        if in_turn is not None and in_turn.is_queued(pod.key):
-            return Item(
-                pod=pod.key,
-                owner=owner,
-                priority=int(snapshot.pods.priorities[row]),
-                command=_command(pod.metadata.namespace, owner, pod.metadata.name),
-                explain=lambda: in_turn.explanation(pod.key),
-                node=in_turn.node(pod.key),
-                taken=in_turn.taken(pod.key),
-                waits=in_turn.message(pod.key),
-                like=(kinds[row], in_turn.message(pod.key)) if row in kinds else None,
-            )
-        return Item(
+        alone = Item(
             pod=pod.key,
             owner=owner,
             priority=int(snapshot.pods.priorities[row]),
             command=_command(pod.metadata.namespace, owner, pod.metadata.name),
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
             like=kinds.get(row),
+        )
+        if in_turn is None or not in_turn.is_queued(pod.key):
+            return alone
+        return replace(
+            alone,
+            explain=lambda: in_turn.explanation(pod.key),
+            node=in_turn.node(pod.key),
+            taken=in_turn.taken(pod.key),
+            waits=in_turn.message(pod.key),
+            like=(kinds[row], in_turn.message(pod.key)) if row in kinds else None,
         )
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
