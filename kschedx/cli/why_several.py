@@ -83,7 +83,6 @@ def _alone(
 
 def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written) -> Iterator[Item]:
     """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
-    from msgspec.structs import replace
 
     from kschedx.answer.daemon_set import explain_daemon_set
     from kschedx.answer.made import title
@@ -159,7 +158,6 @@ def _same(explanation: Explanation) -> Explanation:
 
 def _of_group(wanted: Wanted, together: Together, group: Group, one: Pod | Written) -> Iterator[Item]:
     """Those of its pods that are there, and those that nobody makes."""
-    from msgspec.structs import replace
 
     from kschedx.cli.manifests import Written
     from kschedx.cli.why_many import Replica
@@ -209,7 +207,6 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
 
 def _replicas_of(item: Item, explanation: Explanation) -> Item:
     """With each replica of an answer that tells of several."""
-    from msgspec.structs import replace
 
     from kschedx.cli.why_many import Replica
 
@@ -256,7 +253,6 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
 
 def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
     """Those of a workload's replicas that nobody makes, whatever becomes of the others."""
-    from msgspec.structs import replace
 
     from kschedx.cli.why_many import Replica
 
@@ -364,12 +360,16 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     if part is None:  # what is added is for all pods, and no part has them
         notes = (*notes, *_growth(autoscaler, karpenter))
     mended = None if in_turn is None else in_turn.mended
-    nothing = "no pod has these labels" if wanted.selector else "no pod is waiting for a node"
-    if wanted.selector and wanted.all_pending:
-        nothing = "no pod with these labels is waiting for a node"
-    nothing = "; ".join((nothing, *unmade))
+    nothing = "; ".join((_nothing(wanted), *unmade))
     items = [item(row) for row in rows]
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code
+
+
+def _nothing(wanted: Wanted) -> str:
+    """What is said where there are no such pods."""
+    if not wanted.selector:
+        return "no pod is waiting for a node"
+    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
