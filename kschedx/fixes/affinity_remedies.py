@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from kschedx.api.selectors import NodeSelectorRequirement
 from kschedx.api.spelling import meant_by
 from kschedx.findings import NodeAffinityMismatch, RequirementMatch
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_taints import OF_CONTROL_PLANE
 from kschedx.fixes.pod_edits import expressions
-from kschedx.fixes.required_labels import NEW_NAMES
-from kschedx.fixes.situation import Place
+from kschedx.fixes.required_labels import NEW_NAMES, contradiction
+from kschedx.fixes.situation import Place, Situation
 from kschedx.snapshot.cluster_nodes import ClusterNodes
 
 OWN_LABELS = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "beta.kubernetes.io/",
@@ -105,3 +106,20 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
         yield key, (close,)
     elif values <= MARKS and MARKS.issuperset(requirement.values):
         yield key, (min(values),)
+
+
+def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
+    """One of two requirements that no node has both of, where it is the pod's own."""
+    for one in contradiction(situation) or ():
+        if (value := situation.pod.spec.node_selector.get(one.key)) is not None and one.values == (value,):
+            yield s.DropRequirements(source="nodeSelector", term=0, requirements=(_asked(one, "="),))
+        affinity = situation.pod.spec.affinity
+        rules = affinity.node_affinity if affinity else None
+        required = rules.required_during_scheduling_ignored_during_execution if rules else None
+        for index, term in enumerate(required.node_selector_terms if required else ()):
+            if one in term.match_expressions:
+                yield s.DropRequirements(source="nodeAffinity", term=index, requirements=(_asked(one, one.operator),))
+
+
+def _asked(one: NodeSelectorRequirement, operator: str) -> RequirementMatch:
+    return RequirementMatch(key=one.key, operator=operator, values=one.values, actual=None, matched=False)

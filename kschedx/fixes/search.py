@@ -12,6 +12,7 @@ from kschedx.findings import Finding, InsufficientResource, RequirementMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
+from kschedx.fixes.affinity_remedies import without_contradiction
 from kschedx.fixes.cost import Cost
 from kschedx.fixes.hardware_remedies import rows_with_hardware
 from kschedx.fixes.hopeless import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
@@ -38,6 +39,11 @@ MOST_NEW_NODES = 12
 """New nodes that are tried where nothing else helps."""
 MOST_STARTS = 8
 """Situations for which a new node is looked for."""
+OF_THE_NODE = frozenset({
+    "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+    "NodeDeclaredFeatures", "NodeVolumeLimits", "VolumeZone",
+})  # fmt: skip
+"""Plugins that reject a node for what it is, or has left: a new one may be another."""
 MOST_THROUGH = 3
 """Ways past PreFilter from which is gone on."""
 MOST_LARGER = 4
@@ -177,9 +183,15 @@ class _Search:
         """The node that would do, for the pod as it is or with the fewest changes that let a node be looked at."""
         first = situations[0]
         ready = [one for one in situations[1:] if one.status.is_success]
-        ready.sort(key=lambda one: (one.proposal.cost, len(one.proposal.steps)))
-        nameless = [made(step, one.proposal, one.ground) for one in (first, *ready[:1]) for step in _nameless(one.pod)]
-        ready = [*self._all(nameless), *ready]
+        ready.sort(
+            key=lambda one: (len(one.remaining.keys() - OF_THE_NODE), one.proposal.cost, len(one.proposal.steps))
+        )
+        freer = [
+            made(step, one.proposal, one.ground)
+            for one in (first, *ready[:1])
+            for step in (*_nameless(one.pod), *without_contradiction(one))
+        ]
+        ready = [*self._all(freer), *ready]
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
             proposals = (made(step, start.proposal, start.ground) for step in nodes_that_would_do(start))

@@ -92,3 +92,16 @@ def test_a_node_of_a_kind_that_its_daemon_sets_fill() -> None:
     large = pod("large", on="a", priority=9, containers=asking(cpu="900m"))
     assert "add a node like a" in titles(machine, large, nearly)
     assert "add a node like a" not in titles(machine, daemon("agent", "a"), busy, nearly)
+
+
+def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
+    """And that is too large for the nodes that there are, whatever it asks of their labels."""
+    terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd"]}]}]
+    hdd = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    large = [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]
+    me = pod("me", nodeSelector={"disk": "ssd"}, affinity=hdd, containers=large)
+    there = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([there, me]), "default/me").fixes
+    assert [fix.title for fix in fixes if fix.certainty == "verified"] == [
+        "drop disk=hdd, add a node with cpu 40, label disk=ssd"
+    ]

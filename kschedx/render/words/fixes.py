@@ -79,7 +79,7 @@ def step_text(step: s.Step) -> str:
             return f"spread over {step.topology_key} with ScheduleAnyway"
         case s.PreferTerm():
             kind = "podAntiAffinity" if step.anti else "podAffinity"
-            return f"prefer {kind} term {step.number} ({step.selector}) instead of requiring it"
+            return f"prefer {kind} term {step.number} ({step.selector or 'every pod'}) instead of requiring it"
         case s.SelectPodsInstead():
             return _select_pods_instead(step)
         case s.RaisePriority():
