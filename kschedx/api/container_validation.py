@@ -13,6 +13,7 @@ from kschedx.api.names import dns_label_errors
 from kschedx.api.resource_validation import (
     validate_requirements,
 )
+from kschedx.api.security_validation import validate_container_context
 from kschedx.api.types import (
     Container,
     ContainerPort,
@@ -82,6 +83,8 @@ def _container(
     yield from validate_container_fields(kubelet, volumes, field)
     yield from validate_used_claims(container.resources.claims, spec.resource_claims, f"{field}.resources.claims")
     yield from validate_requirements(container.resources, f"{field}.resources")
+    own_users = spec.host_users is False
+    yield from validate_container_context(kubelet.security_context, f"{field}.securityContext", own_users=own_users)
 
 
 def _restart_policy(container: Container, field: str) -> Errors:

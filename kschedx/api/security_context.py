@@ -14,6 +14,7 @@ class SELinuxOptions(Struct, frozen=True, kw_only=True):
     user: str = ""
     role: str = ""
     type: str = ""
+    level: str = ""
 
 
 class Profile(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,8 +37,8 @@ class Sysctl(Struct, frozen=True, kw_only=True):
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    add: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
+    add: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
 
 
 class _Shared(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -118,4 +119,5 @@ class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
 
     host_pid: bool = field(default=False, name="hostPID")
     host_ipc: bool = field(default=False, name="hostIPC")
+    share_process_namespace: bool | None = None
     security_context: PodSecurityContext | None = None

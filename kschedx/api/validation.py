@@ -36,6 +36,14 @@ from kschedx.api.resource_validation import (
     validate_requested,
     validate_requirements,
 )
+from kschedx.api.security_validation import (
+    validate_annotated_profiles,
+    validate_host_processes,
+    validate_own_users,
+    validate_pod_context,
+    validate_security_annotations,
+    validate_system,
+)
 from kschedx.api.selector_validation import (
     validate_labels,
 )
@@ -56,10 +64,15 @@ _LARGEST_ANNOTATIONS = 256 * 1024
 
 def validate_pod(pod: Pod, options: ValidationOptions = DEFAULT_OPTIONS, kubelet: KubeletSpec | None = None) -> Errors:
     """A new pod, defaulted; `kubelet`, where it is known, is what else its spec says."""
+    kubelet = kubelet or KubeletSpec()
     yield from _metadata(pod.metadata)
-    yield from _spec(pod.spec, kubelet or KubeletSpec(), pod.metadata.name, "spec", options)
+    yield from validate_security_annotations(pod.metadata.annotations, kubelet, "metadata.annotations")
+    yield from _spec(pod.spec, kubelet, pod.metadata.name, "spec", options)
+    if kubelet.ephemeral_containers:
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
     if pod.spec.node_name and pod.spec.scheduling_gates:
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+    yield from validate_annotated_profiles(pod.metadata.annotations, kubelet, "spec")
 
 
 def _spec(spec: PodSpec, kubelet: KubeletSpec, pod_name: str, field: str, options: ValidationOptions) -> Errors:
@@ -76,12 +89,15 @@ def _spec(spec: PodSpec, kubelet: KubeletSpec, pod_name: str, field: str, option
     if kubelet.dns_policy:
         yield from one_of(kubelet.dns_policy, DNS_POLICIES, f"{field}.dnsPolicy")
     yield from validate_labels(spec.node_selector, f"{field}.nodeSelector")
+    yield from validate_pod_context(spec, kubelet, f"{field}.securityContext")
     if spec.affinity is not None:
         yield from validate_affinity(spec.affinity, f"{field}.affinity")
     yield from validate_scheduling_gates(spec.scheduling_gates, f"{field}.schedulingGates")
     yield from validate_spread_constraints(spec.topology_spread_constraints, f"{field}.topologySpreadConstraints")
+    yield from validate_host_processes(spec, kubelet, field)
     if spec.host_users is False and spec.host_network:
         yield forbidden(f"{field}.hostNetwork", "when `hostUsers` is false")
+    yield from validate_own_users(spec, kubelet, field)
     if spec.node_name:
         yield from syntax(dns_subdomain_errors, spec.node_name, f"{field}.nodeName")
     deadline = spec.active_deadline_seconds
@@ -103,6 +119,7 @@ def _spec(spec: PodSpec, kubelet: KubeletSpec, pod_name: str, field: str, option
         yield required(f"{field}.os.name", "")
     elif kubelet.os is not None and kubelet.os.name not in OPERATING_SYSTEMS:
         yield not_supported(f"{field}.os", as_json(kubelet.os.name), OPERATING_SYSTEMS)
+    yield from validate_system(spec, kubelet, field)
 
 
 # --- a cluster as people write it: terse, but not wrong

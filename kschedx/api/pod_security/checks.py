@@ -342,7 +342,7 @@ def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]
     forbidden: set[str] = set()
     for container in pod.containers:
         capabilities = container.context.capabilities
-        beyond = set() if capabilities is None else {*capabilities.add} - allowed
+        beyond = set() if capabilities is None else {*(capabilities.add or ())} - allowed
         if beyond:
             bad.append(container.name)
             forbidden |= beyond
@@ -350,7 +350,8 @@ def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]
 
 
 def _dropped(container: JudgedContainer) -> tuple[str, ...]:
-    return () if container.context.capabilities is None else container.context.capabilities.drop
+    capabilities = container.context.capabilities
+    return () if capabilities is None else capabilities.drop or ()
 
 
 def _is_windows(pod: Judged, edition: Edition) -> bool:
