@@ -170,7 +170,16 @@ def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]
     return () if ignore_orphans else snapshot.orphans
 
 
+def without_nodes(snapshot: Snapshot) -> InputError:
+    """Of a cluster that has none, which is hardly all of it."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(snapshot.source.kinds.items())) or "nothing"
+    hint = f"it holds {kinds}; what `kubectl get nodes -o json` prints is missing"
+    return InputError("a cluster without nodes", place=Place(source=snapshot.source.text), hint=hint)
+
+
 def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequence[int]) -> None:
+    if not snapshot.cluster.nodes:
+        raise without_nodes(snapshot)
     pods = snapshot.pods
     row = orphans[0]
     name = pods.node_names[row]

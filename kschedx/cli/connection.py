@@ -149,15 +149,14 @@ def read_cluster_to_decide(
     whole: bool = False,
 ) -> Reached:
     """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
-    from kschedx.errors import InputError, Place
     from kschedx.explain.missing import require_nodes_and_pods
+    from kschedx.loading import without_nodes
 
     reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole)
     found = reached.snapshot
     require_nodes_and_pods(found)
     if not found.cluster.nodes:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.source.kinds.items())) or "nothing"
-        raise InputError("a cluster without nodes", place=Place(source=found.source.text), hint=f"it holds {kinds}")
+        raise without_nodes(found)
     _let_go_of_what_is_tried()
     return reached
 

@@ -19,7 +19,7 @@ from kschedx.sources.lists import ItemError
 from kschedx.sources.manifests import HEAD, Refuse, Text, holds_nothing
 from kschedx.sources.manifests import read as read_text
 from kschedx.sources.streams import Joined, Readable
-from kschedx.sources.tree import SUFFIXES, Folder, Tree, unreadable
+from kschedx.sources.tree import SUFFIXES, Folder, Tree, is_output, unreadable
 
 STDIN = "-"
 _MOST_KEPT = 512 << 20
@@ -136,7 +136,9 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | No
             for batch in read_text(text, see, _lenient(refuse)):
                 yield batch
         except InputError as error:
-            is_other = batch is None and (isinstance(error, ItemError) or plan.is_beside(member.name))
+            is_other = batch is None and (
+                isinstance(error, ItemError) or plan.is_beside(member.name) or is_output(member.name)
+            )
             if is_other and (not isinstance(error, ItemError) or error.index is None):
                 left_out.append((member.name, error))
             else:

@@ -11,8 +11,6 @@ _MAGIC = (
     (b"\x89PNG", "an image"),
     (b"SQLite format 3", "an SQLite database"),
     (b"k8s\x00", "Kubernetes protobuf"),
-    (b"\xff\xfe", "UTF-16 text"),
-    (b"\xfe\xff", "UTF-16 text"),
 )
 _TEXT = (
     (re.compile(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -52,6 +53,8 @@ def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
 
     Raises InputError with the place.
     """
+    if text.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = _from_utf16(text)
     start = text.start
     with_logs = cluster_info.is_stdout(start)  # and in those may be anything
     if not with_logs and (looks := foreign.binary(text.head)):
@@ -83,6 +86,15 @@ def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
         yield from JsonStream(text.all(), source=text.source, path=text.path).batches()
     else:
         yield from _any(text, _whole(text), refuse)
+
+
+def _from_utf16(text: Text) -> Text:
+    """As PowerShell writes what a command prints. Raises InputError."""
+    try:
+        whole = _whole(text).decode("utf-16").encode()
+    except UnicodeError:
+        raise InputError("not valid UTF-16", place=Place(source=text.source)) from None
+    return Text(head=whole, rest=io.BytesIO(), source=text.source, kind=text.kind)
 
 
 def holds_nothing(source: str) -> InputError:

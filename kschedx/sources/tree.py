@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, cast
@@ -43,11 +44,21 @@ class Tree(Protocol):
         ...
 
 
+_OUTPUT = re.compile(r"(?:kubectl|oc)_[^/]*-o_?(?:json|yaml)[^/]*\Z")
+"""Of a command, as sosreport names it: `kubectl_get_-o_json_--all-namespaces_pods`."""
+
+
 def may_be_manifest(name: str) -> bool:
-    """A *.yaml, *.yml or *.json, also compressed, that is not hidden."""
+    """A *.yaml, *.yml or *.json, also compressed, that is not hidden; and what a command printed as one of them."""
     for suffix in compressed.SUFFIXES:
         name = name.removesuffix(suffix)
-    return name.endswith(SUFFIXES) and not any(part.startswith(".") for part in name.split("/"))
+    is_named = name.endswith(SUFFIXES) or is_output(name)
+    return is_named and not any(part.startswith(".") for part in name.split("/"))
+
+
+def is_output(name: str) -> bool:
+    """It holds what a command printed, which may be its error."""
+    return _OUTPUT.match(name.rpartition("/")[2]) is not None
 
 
 def unreadable(source: str, error: OSError) -> InputError:

@@ -115,6 +115,7 @@ OBJECTS = [
         cluster=(NODE, changed(POD, "spec.nodeName", "node-1")),
     ),
     Bad("a cluster without nodes", ("cluster.yaml", "without nodes", "1 Pod"), cluster=(pod("other"),)),
+    Bad("pods without their nodes", ("cluster.yaml", "without nodes", "1 Pod"), cluster=(pod("other", on="gone"),)),
 ]
 
 CONFIGURATION = [
