@@ -120,20 +120,21 @@ def simulate(
     `kube_version` and `feature_gates` as in `explain`.
     """
     from kschedx.api.given import boolean, mappings, text, whole_number
+    from kschedx.explain.missing import require_nodes_and_pods
+    from kschedx.explain.setup import Setup
+    from kschedx.simulate.changes import changes as read_changes
     from kschedx.simulate.simulator import Options
-    from kschedx.simulate.what_if import simulate_queue
+    from kschedx.simulate.what_if import simulate as simulated
     from kschedx.sources.text import load_documents
 
-    return simulate_queue(
-        _snapshot(snapshot),
-        changes_written=mappings(changes, "changes"),
-        read=load_documents,
-        namespace=text(namespace, "namespace"),
-        options=Options(
-            recreate=boolean(recreate, "recreate"), seed=None if seed is None else whole_number(seed, "seed")
-        ),
-        **_setup(config, kube_version, feature_gates),
-    )
+    cluster = _snapshot(snapshot)
+    wanted = mappings(changes, "changes")
+    options = Options(recreate=boolean(recreate, "recreate"), seed=None if seed is None else whole_number(seed, "seed"))
+    default_namespace = text(namespace, "namespace")
+    given = _setup(config, kube_version, feature_gates)
+    require_nodes_and_pods(cluster)
+    setup = Setup.for_cluster(cluster, **given)
+    return simulated(cluster, setup, read_changes(wanted, load_documents), options=options, namespace=default_namespace)
 
 
 class _Given(TypedDict):

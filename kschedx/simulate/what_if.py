@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
-from kschedx.explain.missing import require_nodes_and_pods
 from kschedx.explain.quotas import Ledger
 from kschedx.explain.setup import Setup
 from kschedx.simulate.allowed import Refused
 from kschedx.simulate.applying import Workbench
-from kschedx.simulate.changes import Change, Read, Verb, changes
+from kschedx.simulate.changes import Change, Verb
 from kschedx.simulate.effects import Effect
 from kschedx.simulate.rollout import RolledOut, roll_out
 from kschedx.simulate.simulation import Simulation
@@ -250,23 +249,3 @@ def _there(last: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[
             hint = "a change removes it" if name in before.cluster.index else nearest(name, known)
             raise InputError(f'no node "{name}" after the changes', hint=hint)
     return nodes
-
-
-def simulate_queue(
-    snapshot: Snapshot,
-    *,
-    changes_written: Iterable[object] = (),
-    read: Read,
-    namespace: str = "default",
-    options: Options | None = None,
-    config: Mapping[str, object] | None = None,
-    profile: str | None = None,
-    kube_version: str | None = None,
-    feature_gates: Mapping[str, bool] | None = None,
-) -> Simulation:
-    """The same from settings as `kschedx.explain` takes them."""
-    require_nodes_and_pods(snapshot)
-    setup = Setup.for_cluster(
-        snapshot, config=config, profile=profile, kube_version=kube_version, feature_gates=feature_gates
-    )
-    return simulate(snapshot, setup, changes(changes_written, read), options=options, namespace=namespace)
