@@ -65,7 +65,7 @@ def _of_pod(pod: Pod) -> Iterator[InputError]:
 
 def _of_workload(manifest: Manifest) -> Iterator[InputError]:
     yield from faults(_as_written(manifest))
-    yield from validate_workload(manifest)
+    yield from validate_workload(_as_new(manifest))
 
 
 def _of_object(manifest: Manifest) -> Iterator[InputError]:
@@ -79,3 +79,12 @@ def _as_written(manifest: Manifest) -> Manifest:
     metadata = manifest.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}
+
+
+def _as_new(manifest: Manifest) -> Manifest:
+    """Without what says that an API server has it already, whose spec is looked at no more."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        return manifest
+    kept = {key: value for key, value in metadata.items() if key not in ("uid", "creationTimestamp")}
+    return {**manifest, "metadata": kept}
