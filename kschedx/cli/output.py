@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
 import typer
@@ -41,6 +42,9 @@ class Report(Struct, frozen=True, kw_only=True):
     screen: Callable[[bool], None]
     """Prints; with True everything, as -o wide asks."""
     document: Callable[[], Mapping[str, object]]
+    entries: Callable[[], Iterator[tuple[str, object]]] | None = None
+    """The document's keys and values in order, of which a list may be an iterator; where the whole may be too much to
+    have at once."""
     yaml: Callable[[], str] | None = None
     """Where it is not the document."""
     names: Callable[[], Iterable[str]] | None = None
@@ -53,8 +57,11 @@ class Report(Struct, frozen=True, kw_only=True):
 
     def marked(self, shard: Shard) -> Report:
         """The report of a part, whose document says which."""
-        whole = self.document
-        return replace(self, document=lambda: shard.mark(whole()))
+        whole, entries = self.document, self.entries
+        marked = replace(self, document=lambda: shard.mark(whole()))
+        if entries is None:
+            return marked
+        return replace(marked, entries=lambda: chain(entries(), shard.mark({}).items()))
 
 
 def option(*formats: Format, text: str) -> Any:
@@ -96,9 +103,11 @@ def write(report: Report, output: Format | None) -> None:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)
         case Format.JSON:
-            from kschedx.render.document import to_json
+            from kschedx.render.document import json_parts
 
-            typer.echo(to_json(report.document()))
+            for part in json_parts(report.document().items() if report.entries is None else report.entries()):
+                typer.echo(part, nl=False)
+            typer.echo()
         case Format.YAML:
             from kschedx.render.document import to_yaml
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -201,27 +201,32 @@ class Asked:
         ]
 
     def document(self) -> dict[str, object]:
-        """Every Explanation as one document, with the pods that cannot be decided or that the API server refuses."""
-        items: list[object] = []
+        return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
+
+    def entries(self) -> Iterator[tuple[str, object]]:
+        """Every Explanation as one document, with the pods that cannot be decided or that the API server refuses; each
+        is made when it is asked for."""
         undecided: list[object] = []
         refused: list[object] = []
         answers: list[tuple[Answer, ...]] = []
-        for index, item in enumerate(self._items):
-            answer, found = self.look(index)
-            answers.append(self._each(item, answer))
-            if found is not None:
-                items.append(found.to_dict())
-            else:
-                told = undecided if answer.outcome is None else refused
-                told.append({"pod": answer.pod, "reason": answer.message})
+
+        def items() -> Iterator[object]:
+            for index, item in enumerate(self._items):
+                answer, found = self.look(index)
+                answers.append(self._each(item, answer))
+                if found is not None:
+                    yield found.to_dict()
+                else:
+                    told = undecided if answer.outcome is None else refused
+                    told.append({"pod": answer.pod, "reason": answer.message})
+
+        yield "apiVersion", "kschedx/v1"
+        yield "kind", "ExplanationList"
+        yield "items", items()
         self._answers = answers
-        return {
-            "apiVersion": "kschedx/v1",
-            "kind": "ExplanationList",
-            "items": items,
-            "undecided": undecided,
-            **({"refused": refused} if refused else {}),
-        }
+        yield "undecided", undecided
+        if refused:
+            yield "refused", refused
 
     def fix_of(self, group: Group) -> str:
         """A fix of the first pod of a group, with its certainty and for how many it does; empty where none is known."""
@@ -268,7 +273,9 @@ class Asked:
 
             return page_of(self.answers, self.fix_of, self._notes)
 
-        return Report(screen=screen, document=self.document, names=names, checks=checks, page=page)
+        return Report(
+            screen=screen, document=self.document, entries=self.entries, names=names, checks=checks, page=page
+        )
 
     @property
     def exit_code(self) -> ExitCode:
