@@ -231,7 +231,7 @@ class Karpenter:
         failure, node = result.failures.get(pod.key), result.node_of(pod.key)
         has_relaxed = pod.key in result.relaxed
         if failure is not None:
-            pools = self._verdicts(pod, failure)
+            pools = self.verdicts(pod, failure)
             is_sure = all(one.certainty is Certainty.REJECTS for one in pools)
             event = f"Failed to schedule pod, {failure.text}" if is_sure and self._text_is_known(failure) else ""
             return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
@@ -269,7 +269,8 @@ class Karpenter:
         )
         return {one.name: one for one in self.provisioner.templates(daemons)}
 
-    def _verdicts(self, pod: Pod, failure: Failure) -> tuple[PoolVerdict, ...]:
+    def verdicts(self, pod: Pod, failure: Failure) -> tuple[PoolVerdict, ...]:
+        """What each pool that was asked says."""
         asked = requirements_of(pod, prefers=False)
         return tuple(self._verdict(one.pool, one.rejection, asked) for one in failure.pools)
 
@@ -318,7 +319,7 @@ class Karpenter:
         names = {pool.name for pool in before}
         alone = replace(self.provisioner, pools=tuple(before))
         failure = alone.run(self.snapshot, [pod]).failures.get(pod.key)
-        return tuple(one for one in self._verdicts(pod, failure) if one.name in names) if failure is not None else ()
+        return tuple(one for one in self.verdicts(pod, failure) if one.name in names) if failure is not None else ()
 
     def _pool(self, name: str) -> NodePool:
         return next(pool for pool in self.pools if pool.name == name)

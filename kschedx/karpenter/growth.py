@@ -12,7 +12,7 @@ from kschedx.api.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectM
 from kschedx.autoscaler.growth import with_new_nodes
 from kschedx.karpenter.amounts import Amounts
 from kschedx.karpenter.claims import NewNode
-from kschedx.karpenter.cluster import Karpenter
+from kschedx.karpenter.cluster import Karpenter, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.labels import HOSTNAME, ZONE
 from kschedx.karpenter.pods import Outcome
@@ -43,6 +43,8 @@ class Growth(Struct, frozen=True, kw_only=True):
     """Pods that it expects on nodes that are there or under way."""
     left: int
     """Pods that no pool takes, as far as types are known."""
+    rejected: tuple[tuple[PoolVerdict, ...], int]
+    """What the pools say to most of these, and how many they are."""
     passed_over: Mapping[Outcome, int]
     by_chance: bool
     types_are_known: bool
@@ -66,10 +68,21 @@ def grow(karpenter: Karpenter) -> Growth:
         helped=sum(len(new.pods) for new in result.new),
         expected=sum(map(len, result.existing.values())),
         left=len(result.failures),
+        rejected=_most_rejected(karpenter, result),
         passed_over=dict(waiting),
         by_chance=result.by_chance,
         types_are_known=karpenter.types_are_known,
     )
+
+
+def _most_rejected(karpenter: Karpenter, result: Result) -> tuple[tuple[PoolVerdict, ...], int]:
+    said = Counter(failure.text for failure in result.failures.values())
+    if not said:
+        return (), 0
+    text, number = said.most_common(1)[0]
+    key, failure = next((key, failure) for key, failure in result.failures.items() if failure.text == text)
+    pods = karpenter.snapshot.pods
+    return karpenter.verdicts(pods[pods.rows[key]], failure), number
 
 
 def _nodes(result: Result) -> Iterator[tuple[NewNode, InstanceType, Node]]:

@@ -132,6 +132,11 @@ def test_all_pending_pods_end_with_it() -> None:
     assert "Karpenter would add 1 node of NodePool general, c6i.2xlarge for 2 pods" in told
 
 
+def test_where_no_pool_helps_each_says_why() -> None:
+    told = " ".join(kschedx("why", "--all-pending", "-s", LIMIT).out.split())
+    assert "no NodePool helps 1 pod. general: limit reached: 32 of at most 32 cpu in use; system: untolerated" in told
+
+
 def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None:
     objects = list(yaml.safe_load_all(Path(LIMIT).read_text(encoding="utf-8")))
     both = [*objects, small.status(small.group(maximum=1)), small.node(cpu="1")]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from kschedx.api.quantity import Unit, format_quantity
-from kschedx.autoscaler.answers import Choice, Result
+from kschedx.autoscaler.answers import Answer, Choice, PodAnswer, Result
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.growth import Grown, Growth
 from kschedx.autoscaler.pods import Outcome
@@ -187,7 +187,40 @@ def growth_text(growth: Growth) -> str:
     ]
     if growth.last.error:
         clauses.append(f"then it fails: {growth.last.error}")
-    return f"{told}; {', '.join(clauses)}" if clauses else told
+    return f"{told}; {', '.join(clauses)}{_refusals(growth.last)}" if clauses else told
+
+
+def _refusals(answer: Answer) -> str:
+    """What the groups say to most of the pods that none helps: `. spot: in backoff after failed scale-up`."""
+    refused = Counter(_refusal(answer, one) for one in answer.pods if one.remains)
+    if not refused:
+        return ""
+    told, number = refused.most_common(1)[0]
+    return most_said(told, None if len(refused) == 1 else number)
+
+
+def most_said(told: str, pods: int | None) -> str:
+    """What comes after the sentence about all that wait; `pods`: how many it is said of, where not of all."""
+    most = "" if pods is None else f"Most often ({count(pods, 'pod')}): "
+    return f". {most}{told}" if told else ""
+
+
+def _refusal(answer: Answer, pod: PodAnswer) -> str:
+    said: dict[str, list[str]] = {}
+    for one in answer.groups:
+        verdict = pod.verdicts.get(one.group.name)
+        for reason in one.skipped or (verdict.reasons if verdict is not None else ()):
+            said.setdefault(reason, []).append(one.group.name)
+    if not said:
+        return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)
+    return by_name((groups, reason) for reason, groups in said.items())
+
+
+def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
+    """Who says what, as `spot: in backoff; a and b: Insufficient cpu`."""
+    told = [f"{listed(names, MOST_NAMES)}: {text}" for names, text in said]
+    more = [f"{count(len(told) - MOST_NAMES, 'more reason')}"] if len(told) > MOST_NAMES else []
+    return "; ".join([*told[:MOST_NAMES], *more])
 
 
 def _sizes(one: Grown) -> str:

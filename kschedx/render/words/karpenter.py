@@ -28,7 +28,7 @@ from kschedx.karpenter.requirements import Conflict, NothingInCommon, Requiremen
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.render.units import amount, count, listed
 from kschedx.render.wording import Fact
-from kschedx.render.words.autoscaler import change_of_pod
+from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
 
 MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
@@ -342,7 +342,7 @@ def growth_text(growth: Growth) -> str:
     if growth.expected:
         clauses.append(f"it expects {count(growth.expected, 'pod')} on nodes that there are")
     clauses += [f"{number} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
-    return "; ".join((made, *clauses))
+    return "; ".join((made, *clauses)) + _rejections(growth)
 
 
 _PASSED_OVER = {
@@ -371,3 +371,13 @@ def remedy_title(step: RemedyStep) -> str:
             return f"let NodePool {pool} have {key} {', '.join(values)}"
         case _:
             assert_never(step)
+
+
+def _rejections(growth: Growth) -> str:
+    """What the pools say to most of the pods that none takes: `. general: limit reached: 32 of at most 32 cpu`."""
+    pools, number = growth.rejected
+    said: dict[str, list[str]] = {}
+    for one in sorted(pools, key=lambda one: one.distance):
+        said.setdefault(headline(one), []).append(one.name)
+    told = by_name((names, text) for text, names in said.items())
+    return most_said(told, None if number == growth.left else number)
