@@ -5,6 +5,7 @@ Upstream: dynamic-resource-allocation/cel/compile.go.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from kschedx.cel.checker import check
@@ -150,8 +151,19 @@ def _syntax_error(expression: str) -> Exception:
     except (RuntimeError, TypeError, ValueError) as error:
         told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         if "Syntax error: " in told and "<input>:-1" not in told:
-            return CompileError(f"compilation failed: {told}")
+            return CompileError(f"compilation failed: {_in_words_of_go(told, expression)}")
     return undecidable(expression, "it is no expression")
+
+
+_AT_START_OF_LINE = re.compile(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")
+
+
+def _in_words_of_go(told: str, expression: str) -> str:
+    """cel-cpp escapes the question mark, and shows no line that is empty."""
+    told = told.replace(r"\u003F", "?")
+    if not expression:
+        return told.replace("<input>:1:1:", "<input>:1:0:")
+    return _AT_START_OF_LINE.sub(lambda found: f"{found.group()}\n | \n | ^", told)
 
 
 def _extensions() -> list[object]:

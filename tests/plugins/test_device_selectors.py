@@ -192,6 +192,18 @@ def test_an_attribute_without_a_value_fails_whatever_is_asked() -> None:
                 f" | device.driver == \n | {'.' * 17}^"
             ),
         ),
+        ("", f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {VALUE}"),
+        (
+            "device.driver ==\n",
+            f"ERROR: <input>:2:1: Syntax error: mismatched input '<EOF>' expecting {VALUE}\n | \n | ^",
+        ),
+        (
+            "a{",
+            (
+                "ERROR: <input>:1:3: Syntax error: mismatched input '<EOF>' "
+                "expecting {'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}\n | a{\n | ..^"
+            ),
+        ),
     ],
 )
 def test_an_expression_that_is_wrong(expression: str, text: str) -> None:
