@@ -30,6 +30,7 @@ from kschedx.api.pod_security.checks import Violation
 from kschedx.api.pod_security.evaluation import Standards, told, violations
 from kschedx.api.pod_security.judged import judged
 from kschedx.api.pod_security.policy import LevelVersion
+from kschedx.api.pod_volumes import EmptyDirVolumeSource
 from kschedx.api.priority import priority_conflicts, resolve_priority
 from kschedx.api.runtime_class import apply_runtime_class, check_overhead, find_runtime_class
 from kschedx.api.scheduling import PriorityClass
@@ -117,6 +118,8 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
     one `[first, second]`. It is NotAdmittedError where what the cluster holds has to do with it.
     """
     given = default_pod(pod)
+    if kubelet is not None:
+        given = replace(given, spec=_with_empty_dirs(given.spec, kubelet))
     spec = given.spec
     changes: list[AdmissionChange] = []
     try:
@@ -200,6 +203,18 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
         if not any(one.key in ("", key) and one.effect in ("", NO_EXECUTE) for one in spec.tolerations)
     )
     return replace(spec, tolerations=spec.tolerations + added)
+
+
+def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
+    """A volume without a source is an empty folder (SetDefaults_Volume); which has none, only its manifest says."""
+    without = {one.get("name") for one in kubelet.volumes if all(one[key] is None for key in one if key != "name")}
+    if not without:
+        return spec
+    volumes = tuple(
+        replace(volume, empty_dir=EmptyDirVolumeSource()) if volume.name in without else volume
+        for volume in spec.volumes
+    )
+    return replace(spec, volumes=volumes)
 
 
 # --- what refuses a pod in the end

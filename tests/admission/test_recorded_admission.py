@@ -79,3 +79,15 @@ def test_selectors(case: Json) -> None:
     device_class = msgspec.convert(case["manifest"], DeviceClass)
     refused = [f"{field}: {told}" for field, told in class_refusals(device_class, SELECTOR_FEATURES)]
     assert refused == ([] if case["code"] == 201 else told(case["error"]))
+
+
+def test_a_volume_without_a_source_is_an_empty_folder() -> None:
+    volumes = [{"name": "bare"}, {"name": "said", "downwardAPI": {}}, {"name": "null", "emptyDir": None}]
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "c"}], "volumes": volumes},
+    }
+    stored = admitted({"context": [], "manifest": manifest}).spec.volumes
+    assert {one.name: one.empty_dir is not None for one in stored} == {"bare": True, "said": False, "null": True}
