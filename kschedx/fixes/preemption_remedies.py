@@ -34,7 +34,8 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
     for candidate in result.candidates:
         if candidate.node in nodes[:1]:
             step = deletion(candidate.victims, cycle.snapshot, node=cycle.all_nodes.cluster.names[candidate.node])
-            yield made(replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1), start.proposal, start.ground)
+            step = replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1, protected=candidate.pdb_violations)
+            yield made(step, start.proposal, start.ground)
 
 
 def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposal]:

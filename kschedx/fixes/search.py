@@ -95,8 +95,8 @@ class _Search:
             verified = [one for one in deeper if one.feasible]
         if _wants_a_new_node(start, verified):
             verified += self._new_nodes(situations)
-        if not verified:
-            verified = list(self._last_resorts(situations))
+        if not verified or all(map(_is_a_node_that_is_gone, verified)):
+            verified += self._last_resorts(situations)
         verified = [one for one in verified if self._is_let_in(one)]
         yield from best(verified, self._cycle) if verified else partial(situations[1:], start, self._cycle)
 
@@ -237,6 +237,12 @@ class _Search:
                 break
             found = smaller
         return found
+
+
+def _is_a_node_that_is_gone(found: Situation) -> bool:
+    """It takes a new node under the host name of one that was there: what it kept may be gone with it."""
+    added = found.proposal.added
+    return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
 def _nameless(pod: Pod) -> Iterator[s.Step]:

@@ -106,6 +106,21 @@ def test_what_preemption_does_by_itself_comes_first() -> None:
     ]
 
 
+def test_preemption_against_a_budget_says_so() -> None:
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "low", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "low"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    low = {**running("low", "n", "2", priority=-1)}
+    low["metadata"] = {**at(low, "metadata"), "labels": {"app": "low"}}
+    assert told(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
+        "wait for preemption, which evicts default/low (priority -1) on n although a PodDisruptionBudget protects it"
+    )
+
+
 def test_hardware_whose_driver_does_not_run() -> None:
     nodes = [node("cpu-1"), node("gpu-1", labels={"nvidia.com/gpu.present": "true"})]
     wanted = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}

@@ -88,3 +88,14 @@ def test_the_nominated_node_is_the_one_that_is_looked_at() -> None:
     wanted = pod("me", spec={"containers": large}, status={"nominatedNodeName": "b"})
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([*objects, wanted]), "default/me").fixes
     assert fixes[0].feasible_nodes == ("b",)
+
+
+def test_a_node_that_is_gone_with_its_disk() -> None:
+    there = in_term("kubernetes.io/hostname", "gone")
+    machine = node("a", labels={"kubernetes.io/hostname": "a"}, allocatable=LARGE)
+    local = storage_class(provisioner="topolvm.io")
+    objects = [machine, local, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=there)]
+    assert told(*objects, using("me", "data")) == [
+        "bring node gone back, or add one of that host name with room for a pod",
+        "make claim default/data anew, without what is on volume pv",
+    ]

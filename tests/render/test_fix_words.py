@@ -66,7 +66,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (s.Uncordon(row=ROW, node="n"), "uncordon n"),
         (s.RemoveTaints(row=ROW, node="n", taints=(TEAM,)), "remove taint team=a:NoSchedule from n"),
         (s.LabelNode(row=ROW, node="n", labels=(("a", "1"), ("b", "2"))), "label n a=1, b=2"),
-        (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b"),
+        (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b (priority 1)"),
         (
             s.DeletePods(victims=victims("x/a"), node="n", by_preemption=True, or_elsewhere=2),
             "wait for preemption, which evicts x/a (priority 0) on n, or what it takes on 2 other nodes",

@@ -175,6 +175,8 @@ class DeletePods(Struct, frozen=True, kw_only=True):
     """kube-scheduler is about to do it by itself."""
     or_elsewhere: int = 0
     """Further nodes among which preemption picks by chance."""
+    protected: int = 0
+    """Of them, pods that preemption evicts against a PodDisruptionBudget."""
 
     @property
     def cost(self) -> Cost:

@@ -312,8 +312,16 @@ def _delete_pods(step: s.DeletePods) -> str:
     joined = " and ".join(names) if len(names) == 2 else ", ".join(names)
     if step.by_preemption:
         elsewhere = f", or what it takes on {count(step.or_elsewhere, 'other node')}" if step.or_elsewhere else ""
-        return f"wait for preemption, which evicts {joined} on {step.node}{elsewhere}"
+        return f"wait for preemption, which evicts {joined} on {step.node}{_protected(step)}{elsewhere}"
     return f"delete {joined} on {step.node}"
+
+
+def _protected(step: s.DeletePods) -> str:
+    if not step.protected:
+        return ""
+    if len(step.victims) == 1:
+        return " although a PodDisruptionBudget protects it"
+    return f" although PodDisruptionBudgets protect {step.protected} of them"
 
 
 def _repair(fault: s.NodeFault, node: str) -> str:
@@ -348,6 +356,9 @@ def _offer(step: s.OfferResource) -> str:
 
 def _add_node(step: s.AddNode, nodes: int = 1) -> str:
     added = "add a node" if nodes == 1 else f"add {nodes:,} nodes"
+    host = step.node.metadata.labels.get(HOSTNAME, step.node.name)
+    if host != step.node.name and not step.like:
+        added = f"bring node {host} back, or add one of that host name"
     if step.like and not step.slices:
         return f"{added} like {step.like}"
     node = step.node
@@ -371,11 +382,7 @@ def _offers(node: Node) -> str:
         f"{name} {amount}" for name, amount in node.status.allocatable.items() if name != "pods" and amount != "0"
     ]
     own = [key for key, value in node.metadata.labels.items() if key != HOSTNAME and value == s.DOMAIN_OF_ITS_OWN]
-    labels = [
-        f"{key}={value}"
-        for key, value in node.metadata.labels.items()
-        if key not in own and (key != HOSTNAME or value != node.name)
-    ]
+    labels = [f"{key}={value}" for key, value in node.metadata.labels.items() if key not in own and key != HOSTNAME]
     told = [
         *amounts,
         *([f"label {listed(labels, SHOWN_LABELS)}"] if labels else []),
