@@ -16,6 +16,7 @@ from kschedx.cli.question import Question, asks
 if TYPE_CHECKING:
     from kschedx.render.page.model import Page
     from kschedx.simulate.changes import Change
+    from kschedx.simulate.drain import Drained
     from kschedx.simulate.letting_go import LetsGo
     from kschedx.simulate.simulation import Simulation
 
@@ -93,32 +94,36 @@ def drain(
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
 
-    def in_turn(more: Sequence[Change] = ()) -> Simulation:
+    def in_turn(more: Sequence[Change] = (), flags: Options = options) -> Simulation:
         changes = (*question.changes, *more)
         return drain_in_turn(
-            snapshot, setup, shown, changes, options=options, namespace=namespace, comes_back=not together
+            snapshot, setup, shown, changes, options=flags, namespace=namespace, comes_back=not together
         )
 
-    if each:
-        named = shown if nodes else None
-        simulation = drain_each(snapshot, setup, named, question.changes, options=options, namespace=namespace)
-    else:
-        simulation = in_turn()
+    def by_themselves(named: Sequence[str] | None, flags: Options = options) -> Simulation:
+        return drain_each(snapshot, setup, named, question.changes, options=flags, namespace=namespace)
+
+    simulation = by_themselves(shown if nodes else None) if each else in_turn()
     lets_go = () if each else what_lets_go(simulation, in_turn)
+    refused = [one.node for one in simulation.drained if one.is_refused]
+    forced: Sequence[Drained] = ()
+    if refused:  # what becomes of its pods is the question, and not how kubectl wants to be asked
+        flags = Options(force=True, delete_emptydir_data=True)
+        forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
     if out is not None:
         write_snapshot(out, simulation.after)
-    write(_report(simulation, lets_go, each=each), output)
+    write(_report(simulation, lets_go, forced, each=each), output)
     if simulation.undecided:
         return ExitCode.UNDECIDED
     done = all(drained.is_done for drained in simulation.drained)
     return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
 
 
-def _report(simulation: Simulation, lets_go: Sequence[LetsGo], *, each: bool) -> Report:
+def _report(simulation: Simulation, lets_go: Sequence[LetsGo], forced: Sequence[Drained], *, each: bool) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.simulation import print_drains
 
-        print_drains(simulation, each=each, lets_go=lets_go, wide=wide)
+        print_drains(simulation, each=each, lets_go=lets_go, forced=forced, wide=wide)
 
     def document() -> Mapping[str, object]:
         from kschedx.render.letting_go import document_of
@@ -131,6 +136,6 @@ def _report(simulation: Simulation, lets_go: Sequence[LetsGo], *, each: bool) ->
     def page(_: bool) -> Page:
         from kschedx.render.page.simulation import page_of_drains
 
-        return page_of_drains(simulation, each=each, lets_go=lets_go)
+        return page_of_drains(simulation, each=each, lets_go=lets_go, forced=forced)
 
     return Report(screen=screen, document=document, names=names, page=page)

@@ -29,6 +29,7 @@ def stranded_story(simulation: Simulation, drained: Drained) -> Story | None:
 def several_lines(
     simulation: Simulation,
     lets_go: Sequence[LetsGo],
+    forced: Mapping[str, Drained],
     width: int,
     short: Mapping[str, str],
     most: int | None,
@@ -37,13 +38,18 @@ def several_lines(
     wide: bool = False,
 ) -> list[Text]:
     """Of several nodes how many can be drained and what would let the others go, then those that cannot, and a line for
-    each of the others, as long as they are no more than `nodes`."""
+    each of the others, as long as they are no more than `nodes`. `forced` are the drains that kubectl refuses, by node,
+    with the flags that it wants."""
     drained = simulation.drained
     fixes = list(_lets_go_lines(lets_go, width))
 
     def story(one: Drained) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
-        return drain_lines(one, width, most, short, stranded_story(simulation, one), its)
+        lines = drain_lines(one, width, most, short, stranded_story(simulation, one), its)
+        if one.is_refused and one.node in forced:
+            then = forced[one.node]
+            lines += paragraph(f"with {_flags(one, then)}: {verdict(then)}", width, first="  ", indent=4)
+        return lines
 
     if len(drained) == 1:
         return story(drained[0])
@@ -117,11 +123,20 @@ def drain_lines(
     return lines
 
 
-def each_lines(drained: Sequence[Drained], width: int, short: Mapping[str, str], *, wide: bool) -> list[Text]:
-    """How many of the nodes can be drained, then a line for each that cannot."""
+def each_lines(
+    drained: Sequence[Drained], width: int, short: Mapping[str, str], forced: Mapping[str, Drained], *, wide: bool
+) -> list[Text]:
+    """How many of the nodes can be drained, and how many with the flags that kubectl wants, then a line for each that
+    cannot. `forced` as for several."""
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
     lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained today", width, style=BOLD)
+    refused = [(one, forced[one.node]) for one in bad if one.is_refused and one.node in forced]
+    if refused:
+        flags = dict.fromkeys(flag for one, then in refused for flag in _flags(one, then).split())
+        could = len(good) + sum(then.is_done for _, then in refused)
+        told = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
+        lines += paragraph(told, width, first="  ")
     if wide or len(bad) <= MOST_NODES:
         for one in bad:
             lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
@@ -132,6 +147,12 @@ def each_lines(drained: Sequence[Drained], width: int, short: Mapping[str, str],
     if good and not wide:
         lines += paragraph(listed((short.get(one.node, one.node) for one in good), 12), width, first="✓ ")
     return lines
+
+
+def _flags(refused: Drained, then: Drained) -> str:
+    """What kubectl wants for a drain that it refuses without; `then` is the same drain with both flags."""
+    force = ["--force"] if refused.of(Fate.NEEDS_FORCE) or then.of(Fate.DELETED) else []
+    return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(Fate.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
 def _by_cause(bad: Sequence[Drained], width: int, short: Mapping[str, str]) -> list[Text]:

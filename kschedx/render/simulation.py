@@ -13,6 +13,7 @@ from kschedx.render.drain import drain_lines, each_lines, several_lines
 from kschedx.render.fixes import reason, story_fix
 from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, fits, line, paragraph
 from kschedx.render.units import count, listed, short_names
+from kschedx.simulate.drain import Drained
 from kschedx.simulate.letting_go import LetsGo
 from kschedx.simulate.mending import Mending
 from kschedx.simulate.queue import Step
@@ -48,25 +49,41 @@ def print_simulation(
     terminal.write(simulation_lines(simulation, width=out.width, steps=steps, wide=wide, ties=ties), out)
 
 
-def print_drains(simulation: Simulation, *, each: bool, lets_go: Sequence[LetsGo] = (), wide: bool = False) -> None:
+def print_drains(
+    simulation: Simulation,
+    *,
+    each: bool,
+    lets_go: Sequence[LetsGo] = (),
+    forced: Sequence[Drained] = (),
+    wide: bool = False,
+) -> None:
     out = terminal.console()
-    terminal.write(drains_lines(simulation, width=out.width, each=each, lets_go=lets_go, wide=wide), out)
+    lines = drains_lines(simulation, width=out.width, each=each, lets_go=lets_go, forced=forced, wide=wide)
+    terminal.write(lines, out)
 
 
 def drains_lines(
-    simulation: Simulation, *, width: int, each: bool, lets_go: Sequence[LetsGo] = (), wide: bool = False
+    simulation: Simulation,
+    *,
+    width: int,
+    each: bool,
+    lets_go: Sequence[LetsGo] = (),
+    forced: Sequence[Drained] = (),
+    wide: bool = False,
 ) -> list[Text]:
-    """What stops a drain comes first, and what would let it go on; of `each` node by itself, a line. At most 30 lines,
-    unless `wide` or drains that stop take more."""
+    """What stops a drain comes first, and what would let it go on; of `each` node by itself, a line. `forced` are the
+    drains that kubectl refuses, with the flags that it wants. At most 30 lines, unless `wide` or drains that stop take
+    more."""
+    with_flags = {one.node: one for one in forced}
     drained = simulation.drained
     short = short_names(simulation.before.cluster.names)
     if each:
-        return each_lines(drained, width, short, wide=wide)
+        return each_lines(drained, width, short, with_flags, wide=wide)
     mending = Mending(simulation)
     lines: list[Text] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN):
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
-        lines = several_lines(simulation, lets_go, width, short, most, 2 * (len(SHOWN) - number), wide=wide)
+        lines = several_lines(simulation, lets_go, with_flags, width, short, most, 2 * (len(SHOWN) - number), wide=wide)
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]

@@ -11,6 +11,7 @@ from kschedx.render.page.model import SCREEN_WIDTH, Column, Notes, Page, Section
 from kschedx.render.safe import visible
 from kschedx.render.simulation import drains_lines, headline, shown_resources, simulation_lines, told_step
 from kschedx.render.units import amount, count
+from kschedx.simulate.drain import Drained
 from kschedx.simulate.letting_go import LetsGo
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.usage import NodeUse
@@ -21,10 +22,13 @@ def page_of(simulation: Simulation) -> Page:
     return _page(simulation, headline(simulation), "simulate", simulation_lines(simulation, width=SCREEN_WIDTH))
 
 
-def page_of_drains(simulation: Simulation, *, each: bool, lets_go: Sequence[LetsGo] = ()) -> Page:
+def page_of_drains(
+    simulation: Simulation, *, each: bool, lets_go: Sequence[LetsGo] = (), forced: Sequence[Drained] = ()
+) -> Page:
     done = sum(drained.is_done for drained in simulation.drained)
     told = f"{done:,} of {count(len(simulation.drained), 'node')} can be drained"
-    return _page(simulation, told, "drain", drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go))
+    lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced)
+    return _page(simulation, told, "drain", lines)
 
 
 def _page(simulation: Simulation, told: str, command: str, screen: Sequence[Text]) -> Page:

@@ -1,0 +1,45 @@
+"""A drain that kubectl refuses says what becomes of it with the flags that kubectl wants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, pod
+from tests.command import kschedx
+from tests.simulate.clusters import deployment, nodes
+
+DATA = {"volumes": [{"name": "data", "emptyDir": {}}]}
+FORCE, EMPTYDIR = "--force", "--delete-emptydir-data"
+
+
+def bare(spec: Manifest | None = None) -> Manifest:
+    return pod("bare", namespace="shop", on="node-1", spec=spec or {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "told"),
+    [
+        ({}, (), f"with {FORCE}: can be drained, 1 pod finds another node, 1 pod deleted, nobody makes them anew"),
+        (DATA, (), f"with {FORCE} {EMPTYDIR}: can be drained, 1 pod finds another node, 1 pod deleted"),
+        (DATA, (FORCE,), f"with {FORCE} {EMPTYDIR}: can be drained"),
+        (DATA, (FORCE, EMPTYDIR), ""),
+    ],
+    ids=["no controller", "data as well", "one is given", "both are"],
+)
+def test_the_next_line_says_what_flags_would_do(
+    spec: Manifest, given: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(
+        json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), bare(spec)]})
+    )
+    ran = kschedx("drain", "node-1", *given, "-s", path)
+    assert told in " ".join(ran.out.split())
+    assert ("with --" in ran.out) is bool(told)
+    assert ran.code == (1 if told else 0)
+    each = kschedx("drain", "--each", *given, "-s", path)
+    assert each.out.splitlines()[0] == f"{1 if told else 2} of 2 nodes can be drained today"
+    assert (": 2 of 2 nodes" in each.out) is bool(told)
