@@ -56,8 +56,8 @@ class Loop:
             return self._ended(Result.NOT_NEEDED)
         usable = sum(state.is_usable for state in self.state.states)
         if 0 < self.state.flags.max_nodes_total <= usable:
-            self._events.append(events.max_nodes_total_reached(self.state.flags.max_nodes_total))
             if self.state.behaviour.max_nodes_total_is_told:
+                self._events.append(events.max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
                     self._tell(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
             return self._ended(Result.AT_MAX_NODES_TOTAL)

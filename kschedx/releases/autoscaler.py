@@ -41,7 +41,8 @@ class AutoscalerBehaviour(DatedFacts):
     schedulers_can_be_allowed: bool = since("1.35")
     """`--allowed-scheduler-names`."""
     max_nodes_total_is_told: bool = since("1.33")
-    """Where the cluster is at its maximum, each pod left gets an event."""
+    """Where the cluster is at its maximum before any group is looked at, an event says so, and each pod left gets one;
+    before, both are only in the log."""
 
     # --- templates (simulator/node_info_utils.go)
 

@@ -87,3 +87,11 @@ def test_a_critical_daemon_set_is_on_every_template_since_1_33(release: str, pod
     }
     document = autoscale([status(group()), node(), agent, pod("web", cpu="64")], release=release)
     assert list(document["groups"]["workers"]["template"].get("pods") or ()) == pods
+
+
+@pytest.mark.parametrize(("release", "is_told"), [("1.36", True), ("1.33", True), ("1.32", False), ("1.26", False)])
+def test_a_cluster_at_its_maximum_is_told_of_since_1_33(release: str, is_told: bool) -> None:
+    objects = [status(group()), node(), pod("web", cpu="2500m")]
+    document = autoscale(objects, flags={"max-nodes-total": "1"}, release=release)
+    assert bool(document["clusterEvents"]) is is_told
+    assert bool(document["pods"]["shop/web"]["outcomes"][0].get("event")) is is_told
