@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,8 +14,12 @@ from kschedx.cli.question import Question
 if TYPE_CHECKING:
     from kschedx.explain.notes.question import AfterChanges
     from kschedx.explain.setup import Setup
+    from kschedx.simulate.changes import Change
     from kschedx.simulate.workloads import Workload
     from kschedx.snapshot.snapshot import Snapshot
+
+
+_SHOWN = 3
 
 
 def changed(
@@ -38,6 +42,7 @@ def changed(
     from kschedx.simulate.simulator import Options
     from kschedx.simulate.what_if import settled
 
+    tell_foreign(question.changes)
     options = Options(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
     done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, theirs=theirs)
@@ -52,3 +57,17 @@ def changed(
         changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
     )
     return replace(reached, snapshot=done.last.after), (note,)
+
+
+def tell_foreign(changes: Sequence[Change]) -> None:
+    """A line on stderr about workloads of others that are applied, whose pods no change makes."""
+    from kschedx.answer.made import title
+    from kschedx.api.foreign_workloads import foreign_pods, is_foreign
+    from kschedx.render.safe import visible
+    from kschedx.render.units import listed
+
+    objects = [dict(manifest) for change in changes for manifest, _ in change.objects]
+    names = [title(one) for one in objects if is_foreign(one) and foreign_pods(one)]
+    if names:
+        told = f"not counted, since only their controllers make their pods: {listed(names, _SHOWN)}"
+        typer.echo(visible(f"note: {told} (kschedx why -f FILE looks at their templates)"), err=True)

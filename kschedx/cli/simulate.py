@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
+from kschedx.cli.changed import tell_foreign
 from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import Format, Report, option, write
@@ -123,6 +124,7 @@ def simulate(
     simulation = run(options)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
+    tell_foreign(question.changes)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
 

@@ -153,7 +153,8 @@ def headline(simulation: Simulation) -> str:
     if simulation.gated:
         parts.append(f"{count(len(simulation.gated), 'pod')} behind scheduling gates")
     if simulation.of_others:
-        parts.append(f"{count(len(simulation.of_others), 'pod')} wait for another scheduler")
+        wait = "waits" if len(simulation.of_others) == 1 else "wait"
+        parts.append(f"{count(len(simulation.of_others), 'pod')} {wait} for another scheduler")
     if refused := sum(one.number for one in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
     if undecided and not is_open:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest
+from tests.builders import Manifest, at
+from tests.cli.manifests import NODE, small_pod, write
 from tests.command import Ran, kschedx
 from tests.simulate.clusters import budget, deployment, nodes, shop
 
@@ -180,3 +181,16 @@ def test_nodes_that_changes_add_and_take_away_are_drained_as_they_are(cluster: P
     wrong = asked(cluster, "drain", "node-22", "--remove-node", "node-2")
     assert 'no node "node-22" after the changes (did you mean' in wrong.err
     assert asked(cluster, "drain", "node-1-new1", "--add-nodes", "1=node-1").code == 0
+
+
+def test_applied_workloads_of_others_are_said_not_to_count(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": at(small_pod("a", "1"), "spec")}
+    rollout: Manifest = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template},
+    }
+    ran = kschedx("simulate", "-f", write(tmp_path, rollout, name="web.yaml"), "-s", write(tmp_path, NODE))
+    assert ran.code == 0
+    assert "not counted, since only their controllers make their pods: Rollout web" in ran.err
