@@ -1,0 +1,44 @@
+"""The screen for many pods: its first line, and what it says of pods that were looked at alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.explain.many import Answer
+from kschedx.framework.cycle import Outcome
+from kschedx.render.many import many, sentence
+
+ALONE = "each was looked at alone: what one would take from the others is not counted"
+
+
+def answers(*outcomes: Outcome | None) -> list[Answer]:
+    return [Answer(pod=f"shop/p-{number}", priority=0, outcome=one) for number, one in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ([Outcome.SCHEDULED], "1 pod can be scheduled"),
+        ([Outcome.UNSCHEDULABLE] * 2, "2 pods cannot be scheduled"),
+        ([None, None], "2 pods cannot be decided"),
+        ([Outcome.GATED], "1 pod held back by gates"),
+        ([Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.SCHEDULED], "3 pods: 2 can be scheduled, 1 cannot"),
+    ],
+)
+def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:
+    assert sentence(answers(*outcomes)) == told
+
+
+@pytest.mark.parametrize(
+    ("competing", "outcomes", "is_said"),
+    [
+        (True, [Outcome.SCHEDULED] * 2, True),
+        (True, [Outcome.SCHEDULED, Outcome.UNSCHEDULABLE], False),
+        (False, [Outcome.SCHEDULED] * 2, False),
+    ],
+)
+def test_pods_that_compete_are_said_to_be_looked_at_alone(
+    competing: bool, outcomes: list[Outcome | None], is_said: bool
+) -> None:
+    lines = many(answers(*outcomes), lambda group: "", width=100, competing=competing)
+    assert (ALONE in [line.plain for line in lines]) == is_said
