@@ -107,7 +107,9 @@ class _Search:
         return found.scheduler.schedule(found.pod, self._cycle.profile).outcome is not Outcome.GATED
 
     def _try(self, proposal: Proposal) -> Situation | None:
-        """None where it was tried already, or nothing can be said."""
+        """None where it was tried already, or nothing can be said, or where a node that is not there yet is changed."""
+        if any(row >= len(self._scheduler.nodes) for row in proposal.nodes):
+            return None
         key = repr(sorted(map(repr, proposal.steps)))
         if key in self._seen:
             return None
