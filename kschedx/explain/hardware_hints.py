@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from kschedx.api.types import Node
 from kschedx.findings import Finding, InsufficientResource
 from kschedx.snapshot.cluster_nodes import ClusterNodes
 
@@ -28,7 +29,8 @@ class HardwareHint(Struct, frozen=True, kw_only=True):
 
 
 def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
-    """None where no node has such labels, or where some node offers the resource."""
+    """None where no node has such labels, or where some node offers the resource. A node that offers another one of the
+    same vendor runs its plugin, which knows no more than it offers."""
     if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
         return None
     domain = finding.resource.partition("/")[0]
@@ -39,6 +41,11 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     for key in keys:
         for node in cluster.nodes:
             value = node.metadata.labels.get(key)
-            if value is not None and value != "false":
+            if value is not None and value != "false" and not _offers_of(node, domain):
                 found.setdefault(node.name, f"{key}={value}")
     return HardwareHint(resource=finding.resource, nodes=tuple(found.items())) if found else None
+
+
+def _offers_of(node: Node, domain: str) -> bool:
+    amounts = node.status.allocatable
+    return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())

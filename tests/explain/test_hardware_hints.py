@@ -56,3 +56,12 @@ def test_a_resource_that_another_node_offers_is_another_matter() -> None:
 def test_the_document_tells_only_where_it_is_so() -> None:
     (finding,) = diagnosed(node("a")).groups[0].exemplar.findings
     assert finding.to_dict()["offeredNowhere"] is True
+
+
+def test_a_plugin_that_runs_and_offers_something_else() -> None:
+    """As for memory of GPUs, which the scheduler of another project counts, and for MIG devices that nobody made."""
+    labels = {"nvidia.com/gpu.present": "true"}
+    offers = node("a", labels=labels, allocatable={**OFFERS, "nvidia.com/gpu": "8"})
+    has_none = node("b", labels=labels, allocatable={**OFFERS, "nvidia.com/gpu": "0"})
+    hints = diagnosed(offers, has_none, resource="nvidia.com/gpumem").hardware
+    assert [name for hint in hints for name, _ in hint.nodes] == ["b"]
