@@ -102,9 +102,12 @@ class NodePool(Struct, frozen=True, kw_only=True):
     @property
     def not_ready(self) -> NodeCondition | None:
         """The condition that keeps Karpenter from using it; None where it is ready. One that nobody has looked at yet
-        is not."""
+        is not, but a manifest that no API server has stored is taken to become so."""
         ready = condition(self.status.conditions, "Ready")
-        return None if ready is not None and ready.status == "True" else ready or NodeCondition(type="Ready")
+        is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
+        if (ready is not None and ready.status == "True") or not is_stored:
+            return None
+        return ready or NodeCondition(type="Ready")
 
 
 class NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -54,7 +54,10 @@ class Looked(Struct, frozen=True, kw_only=True):
 
 def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     """`group` is that of the cluster's node classes."""
-    if not any(one.type == "PodScheduled" and one.reason == UNSCHEDULABLE for one in pod.status.conditions):
+    is_written = not pod.status.phase  # by hand: no API server has stored it, and no scheduler has seen it
+    if not is_written and not any(
+        one.type == "PodScheduled" and one.reason == UNSCHEDULABLE for one in pod.status.conditions
+    ):
         return Looked(outcome=Outcome.NOT_MARKED)
     if pod.status.nominated_node_name:
         return Looked(outcome=Outcome.NOMINATED)

@@ -55,7 +55,7 @@ class _Row(Struct, frozen=True, kw_only=True):
 def _pools(
     explanation: Explanation, karpenter: Karpenter, found: PodProvisioning, width: int, limit: int | None
 ) -> list[Text]:
-    if found.looked.outcome is not Outcome.CONSIDERED or found.pool or found.existing:
+    if found.looked.outcome not in (Outcome.CONSIDERED, Outcome.NO_POOLS) or found.pool or found.existing:
         return []
     lines: list[Text] = []
     helped = {remedy.pool for remedy in explanation.provisioning_remedies}

@@ -244,7 +244,8 @@ def _with(manifest: Json, **status: Any) -> Json:
     [
         ((pool(), _with(pod(), status={"phase": "Pending"})), Outcome.NOT_MARKED),
         ((pool(replicas=3), pod()), Outcome.NO_POOLS),
-        ((_with(pool(), status={}), pod()), Outcome.NO_POOLS),
+        ((_with(pool(), status={}, metadata={"name": "general", "uid": "a"}), pod()), Outcome.NO_POOLS),
+        ((_with(pool(), status={}), _with(pod(), status={})), Outcome.CONSIDERED),
         (
             (pool(), {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "new"}}, pod()),
             Outcome.WAITING,
