@@ -230,6 +230,7 @@ def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name:
         ("deploy.yaml", 'expected namespace/name, found "deploy.yaml" (a manifest is given as a mapping)'),
         ("kind: Pod\n", "found several lines (a manifest is given as a mapping)"),
         ("deploy/web", '"deploy/web" (a Deployment is given by its manifest)'),
+        ("shop/deploy/web", '"shop/deploy/web" (a Deployment is given by its manifest)'),
         ("pod/web", '"pod/web" (a pod is named namespace/name)'),
         (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load makes mappings)"),
     ],

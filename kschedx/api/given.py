@@ -150,7 +150,8 @@ def no_name_of_a_pod(given: str) -> InputError | None:
     if "\n" in given:
         hint = "a manifest is given as a mapping"
         return InputError("expected namespace/name, found several lines", place=place, hint=hint)
-    kind = SHORT_NAMES.get(given.partition("/")[0]) if "/" in given else None
+    parts = given.split("/")
+    kind = SHORT_NAMES.get(parts[-2]) if len(parts) in (2, 3) else None
     if given.endswith((".yaml", ".yml", ".json")):
         hint = "a manifest is given as a mapping"
     elif kind is not None:
