@@ -72,8 +72,10 @@ def labelled(node: Node, text: str) -> Node:
 
 
 def more_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
-    """So many more nodes of a kind, under names that are not taken."""
-    names = (name for number in count(1) if (name := f"{template.name}-new{number}") not in snapshot.cluster.index)
+    """So many more nodes of a kind, under names of the same domain that are not taken."""
+    host, dot, domain = template.name.partition(".")
+    every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
+    names = (name for name in every if name not in snapshot.cluster.index)
     for _ in range(number):
         yield another_like(template, next(names))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, at
+from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, small_pod, write
 from tests.command import Ran, kschedx
 from tests.simulate.clusters import budget, deployment, nodes, shop
@@ -78,6 +78,12 @@ def test_nodes_can_be_replaced_by_others_like_them(cluster: Path) -> None:
     nodes = json.loads(ran.out)["nodes"]
     assert nodes["node-1"]["after"] is None
     assert nodes["node-1-new1"]["after"]["allocatable"] == nodes["node-1"]["before"]["allocatable"]
+
+
+def test_new_nodes_are_of_the_domain_of_the_one_that_they_are_like(tmp_path: Path) -> None:
+    path = written(tmp_path, [node("node-1.x.io"), node("node-2.x.io")])
+    ran = asked(path, "simulate", "--add-nodes", "1=node-1.x.io", "-o", "json")
+    assert "node-1-new1.x.io" in json.loads(ran.out)["nodes"]
 
 
 @pytest.mark.parametrize(
