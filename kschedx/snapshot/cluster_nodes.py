@@ -50,9 +50,9 @@ class ClusterNodes:
         self._labels: dict[str, Column[str | None]] = {}
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> ClusterNodes:
-        """The same nodes with some objects replaced, by row; names stay."""
+        """The same nodes with some objects replaced, by row; names stay. A row that is still to come is left out."""
         own = self.moving()
-        if all(own.put(row, node) for row, node in changed.items()):
+        if all(own.put(row, node) for row, node in changed.items() if row < len(self.nodes)):
             return own
         nodes = [changed.get(ClusterRow(row), node) for row, node in enumerate(self.nodes)]
         return ClusterNodes(nodes, self.images, frozenset(self.resources.names))

@@ -100,3 +100,10 @@ def test_the_sums_of_a_cluster_with_other_nodes_are_those_of_one_that_was_loaded
     assert table.pod_count.tolist() == fresh.pod_count.tolist()
     zones = [table.label("zone")[row] for row in range(len(table))]
     assert zones == [one.metadata.labels.get("zone") for one in found.cluster.nodes]
+
+
+def test_a_node_that_is_still_to_be_added_is_not_changed_before() -> None:
+    """The steps of a fix may speak of the node that it adds."""
+    before = framework(_objects()).snapshot
+    new = Snapshot.from_objects([node("new")]).cluster.nodes[0]
+    assert before.with_nodes({ClusterRow(len(before.cluster.nodes)): new}).cluster.names == before.cluster.names
