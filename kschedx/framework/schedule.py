@@ -165,7 +165,7 @@ def _diagnosed(
     """The nodes that have a status of their own, none of which fits: those that PreFilter left in, and the nominated
     one, which was tried first whatever PreFilter said."""
     row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
-    if row is None or row in nodes.rows:
+    if row is None or row in nodes.rows or framework.release.behaviour.node_left_out_is_not_nominated:
         return nodes, outcome
     more = framework.nodes.at(ClusterRows(np.sort(np.append(nodes.rows, row))))
     diagnosed = framework.passes_filters(state, pod, more)

@@ -26,6 +26,8 @@ class Behaviour(DatedFacts):
     """PostFilter sees a rejection by PreFilter on every node; before, it sees nodes without a status."""
     unknown_node_name_is_an_error: bool = up_to("1.29")
     """A PreFilter plugin that names a node which does not exist ends the cycle."""
+    node_left_out_is_not_nominated: bool = only_in("1.30")
+    """A node that PreFilter leaves out has the status of such nodes, even the nominated one, which was tried before."""
     gated_nominations_count: bool = up_to("1.36")
     """The nomination of a pod that its gates hold keeps others from the room that it was promised."""
     panics_without_nodes_left: bool = only_in("1.30")

@@ -153,6 +153,20 @@ def test_nodes_that_pre_filter_leaves_out(version: str, outcome: str, message: s
 
 
 @pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("1.29", "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."),
+        ("1.30", "1 Insufficient cpu, 1 node is filtered out by the prefilter result."),
+        ("1.31", "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."),
+    ],
+)
+def test_a_nominated_node_that_pre_filter_leaves_out(version: str, told: str) -> None:
+    nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
+    pending = pod("new", spec={**asking(cpu="3"), **named("a")}, status={"nominatedNodeName": "b"})
+    assert explain(version, [*nodes, pending]).message.startswith(f"0/2 nodes are available: {told} ")
+
+
+@pytest.mark.parametrize(
     ("version", "outcome", "message"),
     [
         ("1.29", "Error", 'nodeinfo not found for node name "gone"'),
