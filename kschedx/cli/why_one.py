@@ -180,7 +180,8 @@ def _daemon_set(
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
     if len(queue) > 1:
-        from kschedx.simulate.lacking import Gathering, Group
+        from kschedx.simulate.lacking import Gathering
+        from kschedx.simulate.together import Group
 
         gathering = Gathering(clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from kschedx.api.types import Pod
     from kschedx.cli.manifests import Written
     from kschedx.explain.setup import Setup
-    from kschedx.simulate.lacking import Bound, Gathering, Group
+    from kschedx.simulate.lacking import Bound, Gathering
+    from kschedx.simulate.together import Group
     from kschedx.snapshot.snapshot import Snapshot
 
 

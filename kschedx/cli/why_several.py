@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.setup import Setup
     from kschedx.karpenter.cluster import Karpenter
-    from kschedx.simulate.lacking import Group, Together
+    from kschedx.simulate.together import Group, Together
     from kschedx.snapshot.snapshot import Snapshot
 
 

@@ -69,7 +69,8 @@ class _Search:
     def __init__(self, scheduler: Scheduler, cycle: Cycle) -> None:
         self._scheduler = scheduler
         self._cycle = cycle
-        self._left = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
+        self._most = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
+        self._left = self._most
         self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
         self._seen: set[str] = set()
         """The steps of what was tried, in any order; some of them hold maps, which cannot be hashed."""
@@ -146,7 +147,7 @@ class _Search:
 
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
         """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
-        self._left = MOST_TRIALS if len(self._scheduler.nodes) < 1000 else FEWER_TRIALS
+        self._left = self._most
         rollout = (made(step, start.proposal, start.ground) for step in taking_old_first(start))
         preempting = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout)
         whole = [((one.cost, len(one.steps), -1), one) for one in preempting]
@@ -219,8 +220,8 @@ class _Search:
                 for place, findings in islice(_places(start), MOST_LARGER)
                 for proposal in _whole(last_remedies(findings, place), start)
             ]
-            tried = list(self._all(sorted(proposals, key=lambda one: one.cost)))
-            found = next((one for one in (*tried, *self._deeper([start, *tried])) if one.feasible), None)
+            seen = list(self._all(sorted(proposals, key=lambda one: one.cost)))
+            found = next((one for one in (*seen, *self._deeper([start, *seen])) if one.feasible), None)
             if found is not None:
                 yield found
                 return
