@@ -21,9 +21,10 @@ from kschedx.api.kubelet_fields import KubeletFields, KubeletSpec
 from kschedx.api.pod_security.checks import Violation
 from kschedx.api.pod_security.judged import judged
 from kschedx.api.pod_security.policy import PREFIX, Level, LevelVersion
+from kschedx.api.stored import is_stored
 from kschedx.api.types import Pod
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.pod_security import enforced, is_stored
+from kschedx.explain.pod_security import enforced
 from kschedx.explain.quotas import has_siblings
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import Change

@@ -75,7 +75,7 @@ def _escaped(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def as_json(value: str | tuple[str, ...]) -> str:
+def as_json(value: object) -> str:
     """Go's encoding/json. An empty list is null: the API server stores it so."""
     if value == ():
         return "null"

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from kschedx.api.stored import is_stored
 from kschedx.errors import InputError, Place, join_fields
 
 FIELDS = Path(__file__).with_name("fields.json")
@@ -40,7 +41,7 @@ _FEW = 4
 def faults(manifest: Mapping[str, object]) -> list[InputError]:
     """What is wrong with a manifest's fields, in their order; nothing for a kind that is not known."""
     root = _kinds().get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
-    if root is None or _is_stored(manifest) or _has_fields_of(manifest, root):
+    if root is None or is_stored(manifest) or _has_fields_of(manifest, root):
         return []
     from jsonschema import Draft202012Validator
 
@@ -74,11 +75,6 @@ def _is_a(kind: Any, value: object) -> bool:
     numbers: tuple[type, ...] = (int,) if kind in ("integer", "intOrString") else (int, float)
     is_number = isinstance(value, numbers) and not isinstance(value, bool) and kind != "string"
     return is_number or (isinstance(value, str) and kind in ("string", "quantity", "intOrString"))
-
-
-def _is_stored(manifest: Mapping[str, object]) -> bool:
-    metadata = manifest.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("creationTimestamp"))
 
 
 @cache

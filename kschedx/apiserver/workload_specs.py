@@ -6,26 +6,20 @@ pkg/apis/core/validation. Each function yields errors in upstream's order.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 
-from kschedx.api.field_errors import forbidden, invalid, not_supported, quoted, required
+from kschedx.api.decode import without_nulls
+from kschedx.api.field_errors import as_json, forbidden, invalid, not_supported, quoted, required
 from kschedx.api.names import dns_label_errors
 from kschedx.api.priority import BUILT_IN_CLASSES
 from kschedx.api.validation import PREEMPTION_POLICIES
 from kschedx.api.validation_parts import syntax
+from kschedx.apiserver.shares import NEGATIVE, at_most_all, is_zero, validate_share
 from kschedx.errors import InputError
 
 Errors = Iterator[InputError]
 Json = Mapping[str, object]
 
-_NEGATIVE = "must be greater than or equal to 0"
-_PERCENT = re.compile(r"[0-9]+%")
-_NO_PERCENT = (
-    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
-    "validation is '[0-9]+%')"
-)
 _LONGEST_CRON_JOB = 52
 _LONGEST_LABEL = 63
 _HIGHEST_OF_USERS = 1_000_000_000
@@ -35,6 +29,7 @@ _FIELDS_OF_CRON = 5
 
 def workload_spec(kind: str, spec: Json) -> Errors:
     """Of a workload of apps/v1, batch/v1 or v1, by its kind; what concerns its selector is not looked at here."""
+    spec = _map(without_nulls(spec))
     match kind:
         case "Deployment":
             yield from _nonnegative(spec, "spec", "replicas")
@@ -115,12 +110,12 @@ def _deployment_strategy(strategy: Json) -> Errors:
         case "RollingUpdate":
             said = _map(rolling)
             unavailable, surge = said.get("maxUnavailable", "25%"), said.get("maxSurge", "25%")
-            yield from _share(unavailable, f"{field}.rollingUpdate.maxUnavailable")
-            yield from _share(surge, f"{field}.rollingUpdate.maxSurge")
-            if not _number(unavailable) and not _number(surge):
+            yield from validate_share(unavailable, f"{field}.rollingUpdate.maxUnavailable")
+            yield from validate_share(surge, f"{field}.rollingUpdate.maxSurge")
+            if is_zero(unavailable) and is_zero(surge):
                 where, detail = f"{field}.rollingUpdate.maxUnavailable", "may not be 0 when `maxSurge` is 0"
-                yield invalid(where, _shown(unavailable), detail)
-            yield from _at_most_all(unavailable, f"{field}.rollingUpdate.maxUnavailable")
+                yield invalid(where, as_json(unavailable), detail)
+            yield from at_most_all(unavailable, f"{field}.rollingUpdate.maxUnavailable")
         case _:
             yield not_supported(field, _strategy_shown(strategy), ("Recreate", "RollingUpdate"))
 
@@ -134,12 +129,12 @@ def _daemon_set_strategy(strategy: Json) -> Errors:
             said, where = _map(strategy.get("rollingUpdate")), f"{field}.rollingUpdate"
             unavailable, surge = said.get("maxUnavailable", 1), said.get("maxSurge", 0)
             for name, share in (("maxUnavailable", unavailable), ("maxSurge", surge)):
-                yield from _share(share, f"{where}.{name}")
+                yield from validate_share(share, f"{where}.{name}")
             for name, share in (("maxUnavailable", unavailable), ("maxSurge", surge)):
-                yield from _at_most_all(share, f"{where}.{name}")
-            if _number(unavailable) and _number(surge):
-                yield invalid(f"{where}.maxSurge", _shown(surge), "may not be set when maxUnavailable is non-zero")
-            elif not _number(unavailable) and not _number(surge):
+                yield from at_most_all(share, f"{where}.{name}")
+            if not is_zero(unavailable) and not is_zero(surge):
+                yield invalid(f"{where}.maxSurge", as_json(surge), "may not be set when maxUnavailable is non-zero")
+            elif is_zero(unavailable) and is_zero(surge):
                 yield required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
         case _:
             yield not_supported(field, _strategy_shown(strategy), ("RollingUpdate", "OnDelete"))
@@ -160,7 +155,7 @@ def _stateful_set(spec: Json) -> Errors:
             yield from _nonnegative(_map(rolling), "spec.updateStrategy.rollingUpdate", "partition")
         case kind:
             shown = "null" if rolling is None else _partition_shown(_map(rolling))
-            shown = f'{{"Type":{_shown(kind)},"RollingUpdate":{shown}}}'
+            shown = f'{{"Type":{as_json(kind)},"RollingUpdate":{shown}}}'
             yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
     retention = _map(spec.get("persistentVolumeClaimRetentionPolicy"))
     for field in ("whenDeleted", "whenScaled"):
@@ -220,7 +215,7 @@ def _own_selector(spec: Json) -> Errors:
         if selector is None:
             yield required("spec.selector", "")
     elif selector is not None:
-        yield invalid("spec.selector", _shown(selector), "`selector` not auto-generated")
+        yield invalid("spec.selector", as_json(selector), "`selector` not auto-generated")
 
 
 def _cron_job(spec: Json) -> Errors:
@@ -242,7 +237,7 @@ def _cron_job(spec: Json) -> Errors:
     job = _map(_map(spec.get("jobTemplate")).get("spec"))
     yield from _job(job, "spec.jobTemplate.spec")
     if job.get("selector") is not None:
-        yield invalid("spec.jobTemplate.spec.selector", _shown(job["selector"]), "`selector` will be auto-generated")
+        yield invalid("spec.jobTemplate.spec.selector", as_json(job["selector"]), "`selector` will be auto-generated")
     if job.get("manualSelector"):
         yield not_supported("spec.jobTemplate.spec.manualSelector", "true", ("nil", "false"))
     yield from _nonnegative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
@@ -267,27 +262,7 @@ def _nonnegative(spec: Json, field: str, *names: str) -> Errors:
     for name in names:
         number = spec.get(name)
         if isinstance(number, int) and number < 0:
-            yield invalid(f"{field}.{name}", str(number), _NEGATIVE)
-
-
-def _share(share: object, field: str) -> Errors:
-    """A number, or a percentage."""
-    if isinstance(share, str) and not _PERCENT.fullmatch(share):
-        yield invalid(field, _shown(share), _NO_PERCENT)
-    elif isinstance(share, int) and share < 0:
-        yield invalid(field, str(share), _NEGATIVE)
-
-
-def _at_most_all(share: object, field: str) -> Errors:
-    if isinstance(share, str) and _PERCENT.fullmatch(share) and int(share[:-1]) > 100:
-        yield invalid(field, _shown(share), "must not be greater than 100%")
-
-
-def _number(share: object) -> int:
-    if isinstance(share, int):
-        return share
-    text = str(share).removesuffix("%") if _PERCENT.fullmatch(str(share)) else str(share)
-    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else 0
+            yield invalid(f"{field}.{name}", str(number), NEGATIVE)
 
 
 def _strategy_shown(strategy: Json) -> str:
@@ -295,18 +270,14 @@ def _strategy_shown(strategy: Json) -> str:
     rolling = strategy.get("rollingUpdate")
     said = _map(rolling)
     shares = (
-        f'{{"MaxUnavailable":{_shown(said.get("maxUnavailable", 0))},"MaxSurge":{_shown(said.get("maxSurge", 0))}}}'
+        f'{{"MaxUnavailable":{as_json(said.get("maxUnavailable", 0))},"MaxSurge":{as_json(said.get("maxSurge", 0))}}}'
     )
-    return f'{{"Type":{_shown(strategy.get("type"))},"RollingUpdate":{"null" if rolling is None else shares}}}'
+    return f'{{"Type":{as_json(strategy.get("type"))},"RollingUpdate":{"null" if rolling is None else shares}}}'
 
 
 def _partition_shown(rolling: Json) -> str:
-    unavailable = _shown(rolling.get("maxUnavailable"))
-    return f'{{"Partition":{_shown(rolling.get("partition", 0))},"MaxUnavailable":{unavailable}}}'
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    unavailable = as_json(rolling.get("maxUnavailable"))
+    return f'{{"Partition":{as_json(rolling.get("partition", 0))},"MaxUnavailable":{unavailable}}}'
 
 
 def _map(value: object) -> Json:

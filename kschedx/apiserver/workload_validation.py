@@ -17,6 +17,7 @@ from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_
 from kschedx.api.pod_volumes import PersistentVolumeClaimSpec
 from kschedx.api.selector_validation import validate_label_selector, validate_labels
 from kschedx.api.selectors import LabelSelector, compile_selector
+from kschedx.api.stored import is_stored
 from kschedx.api.validation_parts import syntax
 from kschedx.api.workloads import MAKING_PODS
 from kschedx.apiserver.workload_specs import name_of_jobs, priority_class, workload_spec
@@ -31,7 +32,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     selects its own pods. Of what an API server has stored nothing but that is looked at."""
     kind, spec, metadata = str(manifest.get("kind")), _map(manifest.get("spec")), _map(manifest.get("metadata"))
     match (manifest.get("apiVersion"), kind):
-        case _ if metadata.get("uid") or metadata.get("creationTimestamp"):
+        case _ if is_stored(manifest):
             pass
         case ("apps/v1" | "batch/v1" | "v1", _) if kind in MAKING_PODS:
             yield from _metadata(manifest)

@@ -257,13 +257,11 @@ def _tried(changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod 
 def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
     """Raises `InputError` for a field that no API server would take; of a stored pod too, since somebody has written
     the change."""
+    from kschedx.api.stored import as_new
     from kschedx.apiserver.strict import faults
     from kschedx.errors import Place
 
-    metadata = manifest.get("metadata")
-    given = metadata if isinstance(metadata, dict) else {}
-    own = {key: value for key, value in given.items() if key not in ("uid", "creationTimestamp")}
-    for fault in faults({**manifest, "metadata": own}):
+    for fault in faults(as_new(manifest)):
         raise fault.at(Place(object=change))
 
 

@@ -23,13 +23,14 @@ from kschedx.api.kubelet_fields import KubeletFields
 from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.api.priority import resolve_priority
 from kschedx.api.resource_quota import not_created
+from kschedx.api.stored import is_stored
 from kschedx.api.types import Pod
 from kschedx.api.validation_parts import ValidationOptions
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing import require_for_admission
 from kschedx.explain.notes import admission as notes
 from kschedx.explain.notes.admission import AdmissionNote, PodSecurityUnread
-from kschedx.explain.pod_security import enforced, is_stored, warned
+from kschedx.explain.pod_security import enforced, warned
 from kschedx.explain.quotas import has_siblings
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot

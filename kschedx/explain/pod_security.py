@@ -16,6 +16,7 @@ from kschedx.api.kinds import KINDS
 from kschedx.api.kubelet_fields import KubeletFields, KubeletSpec
 from kschedx.api.pod_security.evaluation import Standards
 from kschedx.api.pod_security.policy import Level, Policy, policy_of
+from kschedx.api.stored import is_stored
 from kschedx.api.types import Pod
 from kschedx.api.workloads import ALWAYS_STORED
 from kschedx.explain.notes.admission import PodSecurityUnread
@@ -76,12 +77,6 @@ def standards_of(release: Release) -> Standards | None:
     """None for releases before Pod Security."""
     minor = int(release.version.partition(".")[2])
     return Standards(minor=minor, relaxes_own_users=release.enabled(_OWN_USERS)) if minor >= _FIRST else None
-
-
-def is_stored(manifest: Mapping[str, object]) -> bool:
-    """An API server has it."""
-    metadata = manifest.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("creationTimestamp"))
 
 
 def _policy(snapshot: Snapshot, namespace: str) -> Policy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kschedx.api.selector_validation import validate_labels
+from kschedx.api.stored import as_new
 from kschedx.api.types import Node, Pod
 from kschedx.api.validation import validate_written_node, validate_written_pod_spec
 from kschedx.apiserver.budget_validation import validate_budget
@@ -65,7 +66,7 @@ def _of_pod(pod: Pod) -> Iterator[InputError]:
 
 def _of_workload(manifest: Manifest) -> Iterator[InputError]:
     yield from faults(_as_written(manifest))
-    yield from validate_workload(_as_new(manifest))
+    yield from validate_workload(as_new(manifest))
 
 
 def _of_object(manifest: Manifest) -> Iterator[InputError]:
@@ -79,12 +80,3 @@ def _as_written(manifest: Manifest) -> Manifest:
     metadata = manifest.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}
-
-
-def _as_new(manifest: Manifest) -> Manifest:
-    """Without what says that an API server has it already, whose spec is looked at no more."""
-    metadata = manifest.get("metadata")
-    if not isinstance(metadata, dict):
-        return manifest
-    kept = {key: value for key, value in metadata.items() if key not in ("uid", "creationTimestamp")}
-    return {**manifest, "metadata": kept}

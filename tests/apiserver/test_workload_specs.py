@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kschedx.api.workloads import MAKING_PODS, made_of
+from kschedx.apiserver.budget_validation import validate_budget
 from kschedx.apiserver.workload_specs import priority_class, workload_spec
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError
@@ -27,9 +28,6 @@ UNREAD = (
     'spec.schedule: Invalid value: "61 * * * *"',  # the numbers of a schedule
     "spec.volumeAttributesClassName",
     'spec.timeZone: Invalid value: "Bad/Zone"',  # whether there is such a zone
-    "minAvailable",  # budgets have a module of their own
-    "maxUnavailable",
-    "unhealthyPodEvictionPolicy",
     "metadata.name: Required value",
 )
 """What is left to the API server, or to others here."""
@@ -39,7 +37,7 @@ with gzip.open(Path(__file__).parent / "workloads.jsonl.gz") as file:
 
 
 def refused(manifest: Json) -> list[str]:
-    found = [*validate_workload(manifest), *validate_claims(manifest)]
+    found = [*validate_workload(manifest), *validate_claims(manifest), *validate_budget(manifest)]
     if not found and manifest["kind"] in MAKING_PODS:
         try:
             admitted_pod(NOWHERE, made_of(manifest).pod, resolve(), maker=manifest)
@@ -71,8 +69,26 @@ def test_each_fault_of_a_spec_has_its_words() -> None:
             continue
         found = [*workload_spec(manifest["kind"], manifest.get("spec", {}))]
         found += priority_class(manifest) if manifest["kind"] == "PriorityClass" else []
+        found += validate_budget(manifest)
         for error in found:
             if "not auto-generated" not in str(error):  # it holds a uid
                 assert str(error) in errors, (manifest, str(error))
                 told += 1
     assert told > 400
+
+
+@pytest.mark.parametrize(
+    ("rolling", "told"),
+    [
+        ({"maxUnavailable": None, "maxSurge": None}, []),  # which is not to say anything
+        ({"maxUnavailable": 0, "maxSurge": None}, []),
+        ({"maxUnavailable": 0, "maxSurge": "00%"}, ["may not be 0 when `maxSurge` is 0"]),
+        ({"maxUnavailable": 0, "maxSurge": "9" * 5000 + "%"}, []),
+        ({"maxUnavailable": "0" * 5000 + "100%"}, []),
+        ({"maxUnavailable": "0" * 5000 + "101%"}, ["must not be greater than 100%"]),
+        ({"maxUnavailable": "9" * 5000 + "%"}, ["must not be greater than 100%"]),
+    ],
+)
+def test_shares(rolling: Json, told: list[str]) -> None:
+    found = workload_spec("Deployment", {"strategy": {"rollingUpdate": rolling}})
+    assert [error.message.rpartition(": ")[2] for error in found] == told
