@@ -16,8 +16,7 @@ from kschedx.apiserver.budget_validation import validate_budget
         ({"minAvailable": 1, "maxUnavailable": None}, ""),
         (
             {"minAvailable": 1, "maxUnavailable": 1, "selector": {"matchLabels": {"b": "1", "a": "2"}}},
-            'spec: Invalid value: {"MinAvailable":1,"Selector":{"matchLabels":{"a":"2","b":"1"}},"MaxUnavailable":1,'
-            '"UnhealthyPodEvictionPolicy":null}: minAvailable and maxUnavailable cannot be both set',
+            'spec: Invalid value: {"MinAvailable":1,"Selector":{"matchLabels":{"a":"2","b":"1"}},"MaxUnavailable":1,',
         ),
         ({"maxUnavailable": -1}, "spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"),
         ({"minAvailable": "101%"}, 'spec.minAvailable: Invalid value: "101%": must not be greater than 100%'),
