@@ -96,10 +96,15 @@ class Workbench(Bench):
 
     def _node(self, name: str) -> Node:
         """Raises `InputError` with the nearest name, or with what became of the node."""
-        gone = bare_name(name)
-        if gone in self._removed and gone not in self.snapshot.cluster.index:
-            raise InputError(f'node "{gone}" is gone', hint="an earlier change removes it")
+        gone = self._taken_away(name)
+        if gone is not None:
+            raise InputError(f'node "{gone.name}" is gone', hint="an earlier change removes it")
         return node_of(self.snapshot, name)
+
+    def _taken_away(self, name: str) -> Node | None:
+        """The node that a change has taken away, as it was; None for one that is there, or was never."""
+        bare = bare_name(name)
+        return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
 
     def _apply(self, change: Change) -> None:
         text = change.text
@@ -167,8 +172,7 @@ class Workbench(Bench):
 
     def _template(self, name: str) -> Node:
         """The node that others are to be like: one that is there, or that they take the place of."""
-        removed = self._removed.get(bare_name(name))
-        return self._node(name) if removed is None else removed
+        return self._taken_away(name) or self._node(name)
 
     def _remove_node(self, name: str) -> None:
         """Its pods go with it; those with a controller are made anew, unless it is the node that has them."""

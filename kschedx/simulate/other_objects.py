@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,15 +22,20 @@ from kschedx.snapshot.applied import with_object, without_object
 from kschedx.snapshot.snapshot import Snapshot
 
 _FIXED: Mapping[str, tuple[str, ...]] = {
-    "PersistentVolume": ("spec.nodeAffinity",),
-    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.storageClassName", "spec.volumeName"),
+    "PersistentVolume": ("spec.csi", "spec.hostPath", "spec.local", "spec.volumeMode"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
     "PriorityClass": ("value", "preemptionPolicy"),
     "ResourceClaim": ("spec",),
     "ResourceClaimTemplate": ("spec",),
     "RuntimeClass": ("handler",),
-    "StorageClass": ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
+    "StorageClass": ("provisioner", "volumeBindingMode"),
 }
-"""Fields that the API server lets nobody change once they have a value."""
+"""Fields that the API server lets nobody change."""
+_FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("spec.nodeAffinity",),
+    "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
+}
+"""Fields that may be given a value, but no other one."""
 
 
 class Named(Struct, frozen=True, kw_only=True):
@@ -55,8 +60,11 @@ def named(target: str, namespace: str) -> Named | None:
 
 
 def deleted(snapshot: Snapshot, one: Named) -> Snapshot:
-    """Raises `InputError` for an object that is not there, or that the API server keeps while it is used."""
+    """Raises `InputError` for an object that is not there, or that the API server keeps while it is used, and for a
+    namespace with pods."""
     found = _found(snapshot, one)
+    if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
+        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete what makes them")
     user = _user(snapshot, found)
     if user:
         raise InputError(f"{one} stays as long as it is used: {user}")
@@ -71,13 +79,30 @@ def changed(snapshot: Snapshot, one: Named, path: str, value: object) -> Snapsho
     after = with_field(before, path, value)
     if (after.metadata.name, after.metadata.namespace) != (before.metadata.name, before.metadata.namespace):
         raise InputError("metadata.name and metadata.namespace cannot be changed")
-    for field in _FIXED.get(one.kind.key, ()):
-        if path == field or path.startswith((f"{field}.", f"{field}[")):
+    for field in _fixed(before, one.kind):
+        if _at(before, field) != _at(after, field):
             hint = "delete it, and apply another one with -f"
             raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
     if isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
         after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts anew
     return with_object(snapshot, one.kind, after)
+
+
+def _fixed(before: object, kind: Kind) -> Iterator[str]:
+    """Paths of the fields that nobody changes, of the object as it is."""
+    yield from _FIXED.get(kind.key, ())
+    if isinstance(before, PersistentVolumeClaim) and before.status.phase != "Bound":
+        yield "spec.resources"  # only a volume that is there can grow
+    empty = kind.record() if kind.record is not None else None
+    yield from (field for field in _FIXED_ONCE_SET.get(kind.key, ()) if _at(before, field) != _at(empty, field))
+
+
+def _at(record: object, path: str) -> object:
+    """The field of a record."""
+    found = msgspec.to_builtins(record)
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def _kind(word: str) -> Kind | None:
@@ -117,7 +142,7 @@ def _user(snapshot: Snapshot, found: object) -> str:
     pods = snapshot.pods
     match found:
         case PersistentVolumeClaim():
-            users = [row for row in pods.claiming(found.key) if pods.phases[row] not in ("Succeeded", "Failed")]
+            users = [row for row in pods.claiming(found.key) if pods.node_names[row]]  # finished or not
             return f"by pod {pods.key(users[0])}" if users else ""
         case PersistentVolume():
             claim = found.spec.claim_ref
@@ -126,8 +151,5 @@ def _user(snapshot: Snapshot, found: object) -> str:
         case ResourceClaim():
             users_of = found.status.reserved_for
             return f"by {users_of[0].resource}/{users_of[0].name}" if users_of else ""
-        case Namespace():
-            is_here = pods.namespaces.where(lambda name: name == found.metadata.name)
-            return f"by pod {pods.key(int(np.flatnonzero(is_here)[0]))}" if is_here.any() else ""
         case _:
             return ""

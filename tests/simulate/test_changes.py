@@ -11,7 +11,7 @@ from kschedx.simulate.changes import Change, changes
 from kschedx.simulate.simulator import Options
 from kschedx.simulate.what_if import World, changed_world
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import at
+from tests.builders import at, node
 from tests.simulate.clusters import deployment, nodes, shop
 
 
@@ -61,6 +61,14 @@ def test_a_workload_is_applied_with_all_its_replicas() -> None:
 def test_a_pod_that_is_deleted_comes_back_where_it_has_a_controller() -> None:
     assert waiting(after({"delete": "pod/web-0"})) == ["batch-7", "web-0", "web-5"]
     assert waiting(after({"delete": "deploy/web"})) == ["batch-7"]
+
+
+def test_nodes_are_like_one_that_is_gone_unless_another_has_its_name() -> None:
+    gone = {"remove-node": "node-4"}
+    anew = {"apply": [node("node-4", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})]}
+    for made_before, cpu in (((gone,), {"4"}), ((gone, anew), {"3"})):
+        cluster = after(*made_before, {"add-nodes": "1=node-4"}).snapshot.cluster
+        assert {one.status.allocatable["cpu"] for one in cluster.nodes if one.name == "node-4-new1"} == cpu
 
 
 def test_nodes_come_and_go() -> None:

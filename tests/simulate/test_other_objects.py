@@ -16,10 +16,18 @@ from tests.device_builders import allocated, device_class
 from tests.simulate.clusters import deployment, nodes
 from tests.storage_builders import claim, storage_class, volume
 
-STORAGE = [
+STORAGE: list[Manifest] = [
     *(node("a"), storage_class("waits"), storage_class("other"), claim("data"), claim("spare"), claim("old")),
     *(volume("disk", holder="kept"), claim("kept", volume="disk"), volume("free", storage_class="other")),
+    *(claim("used"), claim("classless", storage_class=None)),
     pod("db", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
+    pod(
+        "done",
+        on="a",
+        status={"phase": "Succeeded"},
+        volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "used"}}],
+    ),
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
     *(allocated("gpu", "a", "gpu-0"), device_class()),
 ]
 
@@ -46,18 +54,46 @@ def test_an_object_that_nobody_uses_goes(target: str) -> None:
     assert gone == {"default/spare" if "spare" in target else "other"}
 
 
+def test_a_pod_that_waits_keeps_no_claim() -> None:
+    after = simulated({"delete": "pvc/data"})
+    assert 'persistentvolumeclaim "data" not found' in after.messages["default/db"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "pvc/classless:spec.storageClassName=other",
+        "pvc/data:spec.storageClassName=waits",
+        "pvc/data:spec.volumeName=free",
+        "pvc/kept:spec.resources.requests.storage=20Gi",
+    ],
+)
+def test_what_has_no_value_yet_can_be_set(change: str) -> None:
+    target, _, said = change.partition(":spec.")
+    path, _, value = said.partition("=")
+    spec = simulated({"set": change}).after.storage.claims[f"default/{target.partition('/')[2]}"].spec
+    found = {"storageClassName": spec.storage_class_name, "volumeName": spec.volume_name}
+    assert found.get(path, str(spec.resources.requests.get("storage"))) == value
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"delete": "pvc/dat"}, 'no PersistentVolumeClaim "dat" in namespace "default" (did you mean "data"?)'),
         ({"delete": "shop/pvc/data"}, 'no PersistentVolumeClaim "data" in namespace "shop" (there is one in namespace'),
         ({"delete": "sc/wait"}, 'no StorageClass "wait" (did you mean "waits"?)'),
-        ({"delete": "pvc/data"}, "stays as long as it is used: by pod default/db"),
+        ({"delete": "pvc/used"}, "stays as long as it is used: by pod default/done"),
         ({"delete": "pv/disk"}, 'PersistentVolume "disk" stays as long as it is used: by claim default/kept'),
         ({"delete": "resourceclaim/gpu"}, "stays as long as it is used: by pods/somebody"),
         ({"delete": "thing/x"}, '"thing/x" is no KIND/NAME'),
         ({"set": "sc/waits:volumeBindingMode=Immediate"}, "volumeBindingMode of a StorageClass cannot be changed"),
         ({"set": "pvc/data:spec.storageClassName=other"}, "spec.storageClassName of a PersistentVolumeClaim cannot be"),
+        (
+            {"set": 'pvc/data:spec={"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}'},
+            "cannot",
+        ),
+        ({"delete": "ns/default"}, 'the pods of Namespace "default" would go with it, which is not worked out'),
+        ({"set": "pvc/data:spec.resources.requests.storage=1Gi"}, "spec.resources of a PersistentVolumeClaim cannot"),
         ({"set": "sc/waits:reclaimPolice=x"}, 'reclaimPolice: unknown field (did you mean "reclaimPolicy"?)'),
         ({"set": "pv/free:metadata.name=other"}, "metadata.name and metadata.namespace cannot be changed"),
         ({"set": "pv/free:spec.accessModes=x"}, "spec.accessModes: expected a list"),
