@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 
 import msgspec
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, Place, join_fields
 
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _LONGEST_TOKEN = len(r"\ud83d\ude00")
@@ -95,8 +97,30 @@ def explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) ->
     index = int(match["index"])
     problem = match["problem"].replace("`", "").replace("Expected", "expected")
     hint = "quote the value to make it a string" if re.search(r"expected str.*got (int|float|bool)", problem) else ""
-    place = Place(object=_name_of(items[index]), field=match["field"])
+    field = match["field"]
+    if (
+        "[...]" in field
+    ):  # msgspec does not name keys where it reads whatever there is, and numbers alone are wrong there
+        field = _endless_number(json.loads(bytes(items[index]), parse_int=float)) or field
+    place = Place(object=_name_of(items[index]), field=field)
     return index, InputError(problem, place=place, hint=hint)
+
+
+def _endless_number(whole: object) -> str:
+    """The field of the first number that is more than a float holds; empty where there is none."""
+    left = [("", whole)]
+    while left:
+        field, value = left.pop()
+        match value:
+            case float() if math.isinf(value):
+                return field
+            case dict():
+                left += [(join_fields(field, key), one) for key, one in reversed(value.items())]
+            case list():
+                left += [(f"{field}[{number}]", one) for number, one in reversed([*enumerate(value)])]
+            case _:
+                pass
+    return ""
 
 
 def _name_of(raw: msgspec.Raw) -> str:

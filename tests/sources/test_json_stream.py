@@ -297,3 +297,14 @@ def test_an_object_of_the_wrong_shape_is_named() -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
         batch.decode(msgspec.json.Decoder(list[Pod]))
     assert str(batch.invalid(caught.value)) == "a.json:1: Pod b/a: replicas: expected int, got str"
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000])
+def test_a_number_without_end_is_told_with_its_field(number: str) -> None:
+    text = f'{{"kind":"Pod","metadata":{{"name":"a"}},"spec":{{"hosts":[1,{{"x":{number}}},{number}]}}}}'.encode()
+    (batch,) = JsonStream(io.BytesIO(text), source="a.json").batches()
+    with pytest.raises(msgspec.ValidationError) as caught:
+        batch.decode(msgspec.json.Decoder(list[object]))
+    told = str(batch.invalid(caught.value))
+    assert told.startswith("a.json:1: Pod a: spec.hosts[1].x: ")
+    assert told.endswith(" out of range")
