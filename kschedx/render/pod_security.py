@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from shlex import quote
 from typing import assert_never
 
 from rich.text import Text
@@ -12,8 +13,8 @@ from kschedx.answer.pod_security import PodSecurityAnswer, SaidByPod, SecurityFi
 from kschedx.api.pod_security.policy import PREFIX
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
-from kschedx.render.layout import BAD, BLANK, DIM, LABEL, fits, joined, paragraph, text
-from kschedx.render.safe import visible
+from kschedx.render.fixes import command_lines
+from kschedx.render.layout import BAD, BLANK, DIM, LABEL, joined, paragraph, text
 from kschedx.render.units import listed
 
 _INDENT = LABEL + 2
@@ -50,10 +51,12 @@ def pod_security(answer: PodSecurityAnswer, *, width: int) -> list[Text]:
 
 def _fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, width: int) -> list[Text]:
     level = answer.wanted.level
+    details: list[str] = []
+    commands: tuple[str, ...] = ()
     match fix.step:
         case SaidByPod(settings=settings):
             where = "pod" if answer.maker is None else "template"
-            title, details = f"let the {where} say what {level} asks for", []
+            title = f"let the {where} say what {level} asks for"
             for container, of_one in groupby(settings, key=lambda one: one.container):
                 told = [f"{one.field}: {_flow(one.value)}" for one in of_one]
                 rows = joined(told, width - _INDENT - 2)
@@ -65,17 +68,14 @@ def _fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, width: int) ->
                 details.append(f"{image} must name a user that is not root, or runAsUser has to")
         case TakenByNamespace(namespace=namespace, level=level):
             title = f"let namespace {namespace} enforce {level}, for all its pods"
-            details = [f"$ kubectl label namespace {namespace} {PREFIX}enforce={level} --overwrite"]
+            commands = (f"kubectl label namespace {quote(namespace)} {PREFIX}enforce={level} --overwrite",)
         case _:
             assert_never(fix.step)
     lines = paragraph(f"{title} ({_seen(fix)})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
     for one in details:
-        if not one.startswith("$"):
-            inside = _INDENT + len(one) - len(one.lstrip())
-            lines += paragraph(one.lstrip(), width, first=" " * inside, indent=inside + 2)
-        elif fits(one, width - _INDENT):
-            lines.append(text(f"{' ' * _INDENT}{visible(one)}", DIM))
-    return lines
+        inside = _INDENT + len(one) - len(one.lstrip())
+        lines += paragraph(one.lstrip(), width, first=" " * inside, indent=inside + 2)
+    return [*lines, *command_lines(commands, width)]
 
 
 def _seen(fix: SecurityFix) -> str:
