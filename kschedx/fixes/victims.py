@@ -109,7 +109,9 @@ def take_from_holder(key: str, place: Place) -> tuple[s.Step, ...]:
     """The same of a more important pod, where the cluster itself does not depend on it."""
     pods = place.snapshot.pods
     row = pods.rows.get(key)
-    if row is None or int(pods.priorities[row]) >= SYSTEM_CRITICAL or _is_twin(row, place.situation):
+    if row is None or int(pods.priorities[row]) >= SYSTEM_CRITICAL:
+        return ()
+    if _is_daemon(pods.owners[row]) or _is_twin(row, place.situation):
         return ()
     return _taken_from(row, place)
 

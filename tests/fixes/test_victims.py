@@ -112,6 +112,12 @@ def test_a_holder_that_nothing_makes_again() -> None:
     assert explanation.no_fix == "one pod at a time may have the claim default/data, and default/holder has it"
 
 
+@pytest.mark.parametrize("priority", [0, 9])
+def test_a_daemon_sets_pod_comes_back_to_what_it_holds(priority: int) -> None:
+    holder = owned(pod("holder", on="n", priority=priority, volumes=DATA), "DaemonSet", "agent")
+    assert not told(*exclusive(), holder)
+
+
 def test_a_twin_comes_back_and_wants_the_same() -> None:
     """Replicas that keep away from each other: another node is the only way."""
     rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
