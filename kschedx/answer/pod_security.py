@@ -20,11 +20,10 @@ from kschedx.api.given import encoded
 from kschedx.api.kubelet_fields import KubeletFields, KubeletSpec
 from kschedx.api.pod_security.checks import Violation
 from kschedx.api.pod_security.judged import judged
-from kschedx.api.pod_security.policy import PREFIX, Level, LevelVersion
-from kschedx.api.stored import is_stored
+from kschedx.api.pod_security.policy import Level, LevelVersion
 from kschedx.api.types import Pod
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.pod_security import enforced
+from kschedx.explain.pod_security import enforced, warned
 from kschedx.explain.quotas import has_siblings
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import Change
@@ -90,8 +89,9 @@ class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def warns_only(self) -> bool:
         """`kubectl apply` succeeds with a warning, and its controller fails."""
-        labels = self.snapshot.namespaces.get(self.pod.metadata.namespace, {})
-        return self.maker is not None and not is_stored(self.maker) and f"{PREFIX}warn" not in labels
+        kubelet = _kubelet(self.manifest)
+        told = self.maker and warned(self.snapshot, self.pod, kubelet, self.setup.release, self.maker)
+        return bool(told)
 
     @property
     def has_pods(self) -> bool:

@@ -83,7 +83,6 @@ def _alone(
 
 def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written) -> Iterator[Item]:
     """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
-
     from kschedx.answer.daemon_set import explain_daemon_set
     from kschedx.answer.made import title
     from kschedx.cli.why_many import Replica
@@ -158,7 +157,6 @@ def _same(explanation: Explanation) -> Explanation:
 
 def _of_group(wanted: Wanted, together: Together, group: Group, one: Pod | Written) -> Iterator[Item]:
     """Those of its pods that are there, and those that nobody makes."""
-
     from kschedx.cli.manifests import Written
     from kschedx.cli.why_many import Replica
 
@@ -207,7 +205,6 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
 
 def _replicas_of(item: Item, explanation: Explanation) -> Item:
     """With each replica of an answer that tells of several."""
-
     from kschedx.cli.why_many import Replica
 
     found = explanation.replicas
@@ -253,7 +250,6 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
 
 def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
     """Those of a workload's replicas that nobody makes, whatever becomes of the others."""
-
     from kschedx.cli.why_many import Replica
 
     def explain() -> Explanation:

@@ -123,6 +123,21 @@ def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
     assert 'pods "new-new" is forbidden: violates PodSecurity' in document.err
 
 
+@pytest.mark.parametrize(
+    ("labels", "warns"),
+    [({"warn": "privileged"}, False), ({"warn": "restricted"}, True), ({"enforce": "x"}, False)],
+)
+def test_what_kubectl_says_is_what_the_namespace_warns_of(tmp_path: Path, labels: dict[str, str], warns: bool) -> None:
+    own = {f"pod-security.kubernetes.io/{key}": value for key, value in ({"enforce": "baseline"} | labels).items()}
+    space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payments", "labels": own}}
+    new = changed(DEPLOYMENT, "spec.template.spec.hostPID", True)
+    write(tmp_path, space, *(one for one in CLUSTER if one["kind"] == "Node"))
+    write(tmp_path, {**new, "metadata": {"name": "new", "namespace": "payments"}}, name="new.yaml")
+    ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert ran.code == 1
+    assert ("kubectl apply only warns of it" in ran.out) is warns
+
+
 def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
     """They may be older than the label; only those that are wanted beside them are refused."""
     all_there = asked(tmp_path, [*CLUSTER, *running(3)])
