@@ -102,7 +102,7 @@ def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[
     return found
 
 
-def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Iterable[Node]) -> tuple[Snapshot, list[Pod]]:
+def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tuple[Snapshot, list[Pod]]:
     """The pods of the cluster's DaemonSets on nodes that have been added, and the cluster with what is made for
     them."""
     daemons = daemon_pods(snapshot, setup.scheduler_on(snapshot).nodes.options)

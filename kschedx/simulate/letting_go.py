@@ -136,7 +136,9 @@ def _steps(start: Snapshot, pod: Leaves, held: Mapping[str, Standing]) -> Iterat
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
         yield MoreReplicas(workload=workload, replicas=wanted + max(standing.needed - standing.healthy, 0) + 1)
     if isinstance(spec.min_available, int):
-        yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": max(standing.healthy - 1, 0)})
+        least = max(standing.healthy - 1, 0)
+        if least < spec.min_available:  # a status that is behind its spec can stop the drain too
+            yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": least})
         return
     fields: dict[str, int | None] = {} if spec.min_available is None else {"minAvailable": None}
     fields["maxUnavailable"] = len(standing.unready) + 1

@@ -90,6 +90,12 @@ def test_pods_that_are_not_ready_count() -> None:
     ]
 
 
+def test_a_budget_that_asks_for_more_spares_nobody() -> None:
+    behind = pdb(minAvailable=0) | {"status": {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3}}
+    found = told([*nodes(), *deployment("web", "1", HERE), behind])
+    assert not [line for line in found if "spare" in line]
+
+
 def test_more_replicas_that_find_no_node_are_no_fix() -> None:
     full = [*nodes(("2", "1")), *deployment("web", "1", HERE), pdb(minAvailable=3)]
     assert [line for line in told(full) if "scale" in line] == []
