@@ -56,7 +56,7 @@ def one_more_node(place: Place) -> s.AddNode:
 
 def _one_more(node: Node, situation: Situation) -> s.AddNode:
     """Under a name of its own; annotations, instance, times, and what is wrong with it now are those of the old one."""
-    name = f"{node.name}-new"
+    name = _free_name(f"{node.name}-new", situation)
     labels = {**node.metadata.labels, HOSTNAME: name}
     conditions = tuple(replace(one, last_transition_time=None, reason="", message="") for one in node.status.conditions)
     taints = tuple(filter(is_of_the_kind, node.spec.taints))
@@ -136,7 +136,7 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         name, labels = named
         if name in situation.snapshot.cluster.index or labels.get(HOSTNAME, "") in taken:
             continue  # what is on that machine's disks is not on another's
-        yield _node(situation, name or _free_name(situation), labels, model)
+        yield _node(situation, name or _free_name("new-node", situation), labels, model)
 
 
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:
@@ -170,8 +170,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     )
 
 
-def _free_name(situation: Situation) -> str:
-    name = "new-node"
+def _free_name(name: str, situation: Situation) -> str:
     while name in situation.snapshot.cluster.index:
         name += "-1"
     return name

@@ -141,6 +141,9 @@ def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjun
 
 
 def short_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Nodes to their names without the domain that all of them have; nothing where they have several."""
+    """Nodes to their names without the domain that all of them have; nothing where they have several, or where their
+    names are addresses."""
     domains = {name.partition(".")[2] for name in names}
-    return {name: name.partition(".")[0] for name in names} if len(domains) == 1 else {}
+    if len(domains) != 1 or domains.pop().rpartition(".")[2].isdigit():
+        return {}
+    return {name: name.partition(".")[0] for name in names}

@@ -105,3 +105,11 @@ def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
     assert [fix.title for fix in fixes if fix.certainty == "verified"] == [
         "drop disk=hdd, add a node with cpu 40, label disk=ssd"
     ]
+
+
+def test_one_more_node_has_a_name_of_its_own() -> None:
+    there = [node(name, allocatable=SMALL) for name in ("a", "a-new")]
+    full = [pod(f"on-{name}", on=name, containers=asking(cpu="1"), priority=9) for name in ("a", "a-new")]
+    snapshot = kschedx.Snapshot.from_objects([*there, *full, pod("me", containers=asking(cpu="1"))])
+    (fix,) = kschedx.explain(snapshot, "default/me").fixes
+    assert [change.target.name for change in fix.changes] == ["a-new-1"]
