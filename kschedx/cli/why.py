@@ -154,7 +154,6 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     from kschedx.cli.target import named_node
     from kschedx.cli.why_node import why_node
     from kschedx.cli.why_one import Clusters, why_one
-    from kschedx.cli.why_several import why_pods_of_cluster, why_several
     from kschedx.errors import InputError
 
     manifests = Manifests.read(wanted.files) if wanted.files else None
@@ -169,6 +168,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     if manifests is not None:
         snapshot = manifests.allowed(reached.snapshot, snapshot, setup.release)
     if wanted.is_many:
+        from kschedx.cli.why_cluster import why_pods_of_cluster
+
         return why_pods_of_cluster(question, wanted, reached, setup)
     names = wanted.names
     if len(names) == 1 and (node_name := named_node(names[0])):
@@ -181,6 +182,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     of_cluster = [one for one in found if all(one is not other for other in written)]
     queue = [*of_cluster, *written]
     if len(found) > 1:
+        from kschedx.cli.why_several import why_several
+
         return why_several(question, wanted, clusters, setup, found, queue)
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
 

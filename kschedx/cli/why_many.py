@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
@@ -62,6 +63,16 @@ class Item(Struct, frozen=True, kw_only=True):
     """Each of them; `explain` tells of the one that says most."""
     like: Hashable = None
     """Equal for pods whose stories are the same, names aside; None for one that is like no other."""
+
+
+def command_of(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
+    """What tells the whole story of a pod, or without its name, of what makes it."""
+    from kschedx.api.workloads import SHORT_NAMES
+
+    kind, _, of = owner.partition(" ")
+    short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
+    target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
+    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
 
 
 class Asked:

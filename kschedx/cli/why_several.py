@@ -1,18 +1,17 @@
-"""`kschedx why` for many pods: those of manifests, and those of the cluster that wait or have some labels."""
+"""`kschedx why` for several pods and workloads, that are named or in files."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import Format, write
-from kschedx.cli.question import Question, shard_of
+from kschedx.cli.output import write
+from kschedx.cli.question import Question
 from kschedx.cli.wanted import Wanted
+from kschedx.cli.why_many import Asked, Item, Replica, command_of
 from kschedx.cli.why_one import Clusters, place_of, subject_of
 from kschedx.cli.why_queue import gather, gather_beside
 from kschedx.errors import NotAdmittedError
@@ -21,12 +20,8 @@ if TYPE_CHECKING:
     from kschedx.answer.explanation import Explanation
     from kschedx.answer.subject import Subject
     from kschedx.api.types import Pod
-    from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.cli.connection import Reached
     from kschedx.cli.manifests import Written
-    from kschedx.cli.why_many import Asked, Item
     from kschedx.explain.setup import Setup
-    from kschedx.karpenter.cluster import Karpenter
     from kschedx.simulate.together import Group, Together
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -43,7 +38,6 @@ def why_several(
     in the files, in their order."""
     from kschedx.api.types import Pod
     from kschedx.cli import connection
-    from kschedx.cli.why_many import Asked
     from kschedx.errors import InputError
 
     about_one = {
@@ -85,7 +79,6 @@ def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written)
     """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
     from kschedx.answer.daemon_set import explain_daemon_set
     from kschedx.answer.made import title
-    from kschedx.cli.why_many import Replica
 
     name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, setup)
@@ -113,7 +106,6 @@ def _together(
 ) -> Asked:
     """One after the other, in the order of the queue; what no queue takes is looked at alone."""
     from kschedx.api.types import Pod
-    from kschedx.cli.why_many import Asked
     from kschedx.render.many import evicted_note
     from kschedx.simulate.lacking import Bound, Gathering
 
@@ -158,7 +150,6 @@ def _same(explanation: Explanation) -> Explanation:
 def _of_group(wanted: Wanted, together: Together, group: Group, one: Pod | Written) -> Iterator[Item]:
     """Those of its pods that are there, and those that nobody makes."""
     from kschedx.cli.manifests import Written
-    from kschedx.cli.why_many import Replica
 
     item = _item(wanted, group.subject, one, partial(together.explain, group))
     nodes = together.nodes(group)
@@ -185,7 +176,6 @@ def _of_group(wanted: Wanted, together: Together, group: Group, one: Pod | Writt
 def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
     from kschedx.answer.made import title
     from kschedx.cli.manifests import Written
-    from kschedx.cli.why_many import Item
     from kschedx.explain.many import owner_of
 
     pod = subject.pod
@@ -197,7 +187,9 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
         pod=pod.key,
         owner=owner,
         priority=pod.spec.priority or 0,
-        command=_command(pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name, wanted.files),
+        command=command_of(
+            pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name, wanted.files
+        ),
         explain=explain,
         place=place_of(one),
     )
@@ -205,8 +197,6 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
 
 def _replicas_of(item: Item, explanation: Explanation) -> Item:
     """With each replica of an answer that tells of several."""
-    from kschedx.cli.why_many import Replica
-
     found = explanation.replicas
     if found is None:
         return replace(item, explain=lambda: explanation)
@@ -218,7 +208,6 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
     """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
     from kschedx.answer.made import title
     from kschedx.api.types import Pod
-    from kschedx.cli.why_many import Item, Replica
     from kschedx.simulate.workloads import has_replicas, wanted_replicas, workload_of
 
     if isinstance(one, Pod):  # it is in the cluster: nobody admits it again
@@ -240,7 +229,7 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
         pod=f"{namespace}/{name}",
         owner=owner,
         priority=0,
-        command=_command(namespace, owner, "" if owner else name, wanted.files),
+        command=command_of(namespace, owner, "" if owner else name, wanted.files),
         explain=explain,
         place=place_of(one),
         workload=workload_of(workload).reference if workload is not None and count > 1 else "",
@@ -250,122 +239,8 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
 
 def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
     """Those of a workload's replicas that nobody makes, whatever becomes of the others."""
-    from kschedx.cli.why_many import Replica
 
     def explain() -> Explanation:
         raise NotAdmittedError(refusal)
 
     return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
-
-
-def _command(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
-    """What tells the whole story of a pod, or without its name, of what makes it."""
-    from kschedx.api.workloads import SHORT_NAMES
-
-    kind, _, of = owner.partition(" ")
-    short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
-    target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
-    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
-
-
-def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
-    """The pods that are asked about, in the order of the queue."""
-    from kschedx.api.label_query import parse_label_query
-    from kschedx.explain.many import rows_in_queue_order
-
-    return rows_in_queue_order(
-        reached.snapshot,
-        setup.scheduler,
-        namespace=_namespace(question, wanted, reached),
-        labels=None if wanted.selector is None else parse_label_query(wanted.selector),
-        pending=wanted.all_pending,
-    )
-
-
-def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
-    """The one that is asked about; None for all."""
-    return namespace_of_many(
-        question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
-    )
-
-
-def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Iterator[str]:
-    """What is added for all pods that wait."""
-    if autoscaler is None and karpenter is None:
-        return
-    from kschedx.autoscaler.growth import grow
-    from kschedx.karpenter.growth import grow as provisioned
-    from kschedx.render.growth import growth_texts
-
-    yield from growth_texts(
-        None if autoscaler is None else grow(autoscaler), None if karpenter is None else provisioned(karpenter)
-    )
-
-
-def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
-    """A row for each reason, or every document."""
-    from kschedx.answer.run import autoscaler_of, explain, karpenter_of
-    from kschedx.answer.subject import stored
-    from kschedx.cli import connection
-    from kschedx.cli.why_many import Asked, Item
-    from kschedx.explain.failed_creates import without_pods
-    from kschedx.explain.many import alike, owner_of
-    from kschedx.render.many import evicted_note, without_pods_note
-    from kschedx.render.words.notes import note_text
-    from kschedx.simulate.in_turn import InTurn
-
-    snapshot = reached.snapshot
-    rows = _rows(question, wanted, reached, setup)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
-    part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
-    rows = rows if part is None else list(part.part(rows))
-
-    waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
-    in_turn = InTurn.of(snapshot, setup) if waits else None
-    kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
-
-    def item(row: int) -> Item:
-        pod = snapshot.pods[row]
-        owner = owner_of(snapshot, pod)
-        alone = Item(
-            pod=pod.key,
-            owner=owner,
-            priority=int(snapshot.pods.priorities[row]),
-            command=_command(pod.metadata.namespace, owner, pod.metadata.name),
-            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
-            like=kinds.get(row),
-        )
-        if in_turn is None or not in_turn.is_queued(pod.key):
-            return alone
-        return replace(
-            alone,
-            explain=lambda: in_turn.explanation(pod.key),
-            node=in_turn.node(pod.key),
-            taken=in_turn.taken(pod.key),
-            waits=in_turn.message(pod.key),
-            like=(kinds[row], in_turn.message(pod.key)) if row in kinds else None,
-        )
-
-    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
-    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
-    said = (*said, *unread)
-    within = _namespace(question, wanted, reached)
-    unmade = () if wanted.selector else without_pods_note(tuple(without_pods(snapshot, within)))
-    notes = (*unmade, *evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
-    if part is None:  # what is added is for all pods, and no part has them
-        notes = (*notes, *_growth(autoscaler, karpenter))
-    mended = None if in_turn is None else in_turn.mended
-    nothing = "; ".join((_nothing(wanted), *unmade))
-    items = [item(row) for row in rows]
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
-    report = asked.report()
-    write(report if part is None else report.marked(part), wanted.output)
-    return asked.exit_code
-
-
-def _nothing(wanted: Wanted) -> str:
-    """What is said where there are no such pods."""
-    if not wanted.selector:
-        return "no pod is waiting for a node"
-    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
