@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.api.daemon_set_pods import without_node_names
 from kschedx.api.devices import DeviceClass
+from kschedx.api.priority import PREEMPT_LOWER_PRIORITY
 from kschedx.api.quantity import Unit, format_quantity
 from kschedx.api.resources import RequestOptions
 from kschedx.api.selectors import NodeSelectorRequirement
@@ -144,7 +145,10 @@ def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
         case s.SelectPodsInstead(rule=rule, meant=meant_rule):
             return edit.with_pod_affinity(pod, rule, meant_rule)
         case s.RaisePriority(name=name, value=value):
-            return edit.with_spec(pod, replace(pod.spec, priority_class_name=name, priority=value))
+            chosen = replace(
+                pod.spec, priority_class_name=name, priority=value, preemption_policy=PREEMPT_LOWER_PRIORITY
+            )
+            return edit.with_spec(pod, chosen)
         case s.UseClaim(claim=claim, meant=name):
             return edit.with_claim(pod, claim, name)
         case s.RequestAtMost(amounts=amounts):

@@ -23,6 +23,8 @@ MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
 """Groups and kinds of others that do what a Deployment does."""
 _NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """What stands in a list, by its name."""
+_OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
+"""What admission takes from the priority class."""
 _RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
@@ -137,8 +139,8 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
     spec = spec if isinstance(spec, dict) else {}
     for one in patch:
         path, value = str(one["path"]), one.get("value")
-        if path == "/spec/priority":
-            continue  # admission takes it from the class
+        if path in _OF_CLASS:
+            continue
         if found := _NAMED.fullmatch(path):
             kind, number, rest = found.groups()
             containers = pod.spec.containers if kind == "containers" else pod.spec.init_containers

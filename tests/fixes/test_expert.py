@@ -242,8 +242,9 @@ def test_an_amount_that_no_node_comes_near(requests: dict[str, str], first: str)
     assert told(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "10"}), wanting(**requests))[0] == first
 
 
+@pytest.mark.parametrize("policy", ["PreemptLowerPriority", "Never"])
 @pytest.mark.parametrize(("namespace", "chosen"), [("kube-system", "system-node-critical"), ("default", "agents")])
-def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str) -> None:
+def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str, policy: str) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "a", "controller": True}
     fields = [{"key": "metadata.name", "operator": "In", "values": ["n"]}]
     on_its_node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
@@ -252,6 +253,8 @@ def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str) -> No
         namespace=namespace,
         metadata={"ownerReferences": [owner]},
         affinity={"nodeAffinity": on_its_node},
+        priority=0,
+        preemptionPolicy=policy,
         containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}],
     )
     classes: list[Manifest] = [

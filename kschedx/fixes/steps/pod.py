@@ -105,7 +105,7 @@ class PreferTerm(Struct, frozen=True, kw_only=True):
 
 
 class RaisePriority(Struct, frozen=True, kw_only=True):
-    """Another priority class."""
+    """Another priority class, of those whose pods preempt others."""
 
     cost: ClassVar[Cost] = Cost.POD
     name: str
