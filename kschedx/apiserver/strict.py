@@ -29,6 +29,8 @@ _WORDS: Mapping[str, tuple[list[str], str]] = {
     "quantity": (["string", "number"], "an amount"),
     "intOrString": (["string", "integer"], "a whole number or a string"),
 }
+_BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
+"""Of a whole number, as far as what is published says it: many have 32, which it does not tell."""
 """The types of values in fields.json: JSON's, and what an error calls them."""
 _NEAR = 0.8
 """From here on two names are the same with a slip of the finger."""
@@ -74,7 +76,13 @@ def _is_a(kind: Any, value: object) -> bool:
             return _has_fields_of(value, kind[1:])
     numbers: tuple[type, ...] = (int,) if kind in ("integer", "intOrString") else (int, float)
     is_number = isinstance(value, numbers) and not isinstance(value, bool) and kind != "string"
+    if isinstance(value, int) and kind in _BITS and not _lowest(kind) <= value <= -_lowest(kind) - 1:
+        return False
     return is_number or (isinstance(value, str) and kind in ("string", "quantity", "intOrString"))
+
+
+def _lowest(kind: str) -> int:
+    return -(1 << _BITS[kind] - 1)
 
 
 @cache
@@ -130,7 +138,8 @@ def _of_value(value: Any) -> Json:
         case str() if value.startswith("#"):
             return {"$ref": f"#/$defs/{value[1:]}"}
         case str() if value in _WORDS:
-            return {"type": [*_WORDS[value][0], "null"], "description": _WORDS[value][1]}
+            bounds = {"minimum": _lowest(value), "maximum": -_lowest(value) - 1} if value in _BITS else {}
+            return {"type": [*_WORDS[value][0], "null"], "description": _WORDS[value][1], **bounds}
     return {}
 
 
@@ -141,6 +150,11 @@ def _told(error: Any, root: str) -> Iterator[InputError]:
         for name in error.instance:
             if name not in error.schema["properties"]:
                 yield _unknown(steps, str(name), known, root)
+        return
+    if error.validator in ("minimum", "maximum"):
+        bounds = f"between {error.schema['minimum']} and {error.schema['maximum']}"
+        field = field_of(steps)
+        yield InputError(f"expected a number {bounds}, found {_shown(error.instance)}", place=Place(field=field))
         return
     expected = error.schema.get("description") or ("a list" if "array" in error.schema["type"] else "a mapping")
     found = error.instance

@@ -24,6 +24,7 @@ DEPLOYMENT: Manifest = {
         "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]},
     },
 }
+ROLLING = "spec.strategy.rollingUpdate"
 POD_SPEC = "spec.template.spec"
 CONTAINER = f"{POD_SPEC}.containers[0]"
 
@@ -57,6 +58,16 @@ CONTAINER = f"{POD_SPEC}.containers[0]"
         ("spec.replicas", "3", 'spec.replicas: expected a whole number, found "3"'),
         (f"{POD_SPEC}.hostNetwork", "yes", f'{POD_SPEC}.hostNetwork: expected true or false, found "yes"'),
         (f"{POD_SPEC}.containers", {}, f"{POD_SPEC}.containers: expected a list, found {{}}"),
+        (
+            "spec.progressDeadlineSeconds",
+            2**63,
+            f"spec.progressDeadlineSeconds: expected a number between {-(2**63)} and {2**63 - 1}, found {2**63}",
+        ),
+        (
+            f"{ROLLING}.maxSurge",
+            2**31,
+            f"{ROLLING}.maxSurge: expected a number between {-(2**31)} and {2**31 - 1}, found {2**31}",
+        ),
         ("xyzzy", 1, "xyzzy: unknown field"),
     ],
 )
