@@ -19,7 +19,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
 from kschedx.releases import resolve
-from kschedx.snapshot.build import SnapshotBuilder
+from kschedx.snapshot.rows import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -143,13 +143,6 @@ def timed(title: str, work: Callable[[], T]) -> T:
     return result
 
 
-def load(objects: list[Manifest]) -> Snapshot:
-    builder = SnapshotBuilder()
-    for kind in ("Node", "CSINode", "StorageClass", "PersistentVolume", "PersistentVolumeClaim", "Pod"):
-        builder.add_objects([item for item in objects if item["kind"] == kind])
-    return builder.finish()
-
-
 def explain(snapshot: Snapshot, key: str) -> Cycle:
     release = resolve()
     config = load_profiles(None, release)
@@ -161,13 +154,13 @@ def count_findings(cycle: Cycle) -> int:
     """Every finding of every node."""
     if cycle.filter is None:
         return 0
-    return sum(len(v.explain(row)) for v in cycle.filter.verdicts for row in range(len(v)) if v.codes[row])
+    return sum(len(v.explain(TableRow(row))) for v in cycle.filter.verdicts for row in range(len(v)) if v.codes[row])
 
 
 def main() -> None:
     sizes = [int(text) for text in sys.argv[1:4]] or [5000, 150_000, 20_000]
     objects = json.loads(json.dumps(list(cluster(*sizes))))
-    snapshot = timed("load", partial(load, objects))
+    snapshot = timed("load", partial(Snapshot.from_objects, objects))
     for name in ("makes", "binds", "cannot"):
         timed(f"explain {name}, first", partial(explain, snapshot, f"default/{name}"))
         cycle = timed(f"explain {name}, again", partial(explain, snapshot, f"default/{name}"))

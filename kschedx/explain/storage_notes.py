@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kschedx.api.pod_claims import claim_name
-from kschedx.api.selectors import compile_selector
-from kschedx.api.storage import PersistentVolumeClaim, is_bound_to
+from kschedx.api.selectors import NodeSelector, compile_selector
+from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.explain.notes.storage import (
@@ -76,13 +76,14 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
         return
     from kschedx.plugins.volume_binding.matching import Search, SearchError  # most pods have no such claim
 
-    volumes = snapshot.storage.volumes_of_class.get(claim.storage_class, ())
     try:
-        search = Search(claim, volumes, attributes_classes=True)
+        search = Search(claim, snapshot.storage, attributes_classes=True)
     except SearchError:
         return
-    for ranks in search.by_reach.values():
-        fitting = [search.fitting[rank] for rank in ranks]
+    by_reach: dict[NodeSelector | None, list[PersistentVolume]] = {}
+    for volume in search.fitting:
+        by_reach.setdefault(volume.required_node_affinity, []).append(volume)
+    for fitting in by_reach.values():
         equal = tuple(volume.name for volume in fitting if volume.size == fitting[0].size)
         if len(equal) > 1 and not search.prebound:
             yield EqualVolumes(claim=claim.key, volumes=equal)

@@ -30,6 +30,7 @@ from kschedx.fixes.situation import Place
 from kschedx.fixes.victims import deletion, may_go, stay_gone
 from kschedx.plugins.volume_binding.matching import Search, SearchError
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import Storage
 
 LEAST_SHARE = 10
 """A claim that could have less than one in this many of what it asks for is not told to ask for that."""
@@ -93,10 +94,10 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Place) -> Iterator[s.Ste
 def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
     """The volume that the volume controller would bind to the claim: one that names it, or the smallest that fits."""
     try:
-        search = Search(claim, snapshot.storage.volumes_of_class.get(claim.storage_class, ()), attributes_classes=True)
+        search = Search(claim, snapshot.storage, attributes_classes=True)
     except SearchError:
         return None
-    return next(iter((*search.prebound, *search.fitting)), None)
+    return next(iter((*search.prebound.values(), *search.fitting)), None)
 
 
 def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
@@ -113,7 +114,7 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
         spec = replace(volume.spec, claim_ref=None)
         free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
         try:
-            if Search(claim, (free,), attributes_classes=True).fitting:
+            if Search(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting:
                 yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
         except SearchError:
             return

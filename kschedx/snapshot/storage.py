@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 from msgspec import Struct, field
 
 from kschedx.api.storage import (
@@ -19,6 +21,7 @@ from kschedx.api.storage import (
     default_class,
     with_default_class,
 )
+from kschedx.snapshot.columns import BoolArray, IntArray
 
 T = TypeVar("T")
 
@@ -80,28 +83,48 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class VolumeCandidates:
-    """The volumes that an unbound claim could get: all others are another claim's."""
+    """The volumes that an unbound claim could get: all others are another claim's.
+
+    Every volume has a place, in load order, which it keeps when it goes and comes back.
+    """
 
     def __init__(self, volumes: Mapping[str, PersistentVolume]) -> None:
         self._place: dict[str, int] = {}
-        self._free: dict[str, dict[str, PersistentVolume]] = {}
+        self._unclaimed: list[PersistentVolume | None] = []
+        """By place, the volume as it was when it last named no claim."""
+        self._unclaimed_of_class: Mapping[str, tuple[tuple[int, PersistentVolume], ...]] | None = None
+        self._is_free = bytearray()
+        """By place, whether it names no claim now."""
+        self._free_count: Counter[str] = Counter()
         self._prebound: dict[str, dict[str, PersistentVolume]] = {}
         self._versions: dict[str, int] = {}
         self.derived: dict[object, object] = {}
-        """What others worked out from the volumes that name no claim, and want to keep as long as they are the same."""
+        """What others worked out from the volumes `unclaimed`, and want to keep as long as they are the same."""
         for volume in volumes.values():
-            self._place[volume.name] = len(self._place)
-            self._group(volume)[volume.name] = volume
-
-    def _group(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
-        if volume.spec.claim_ref is None:
-            return self._free.setdefault(volume.storage_class, {})
-        return self._prebound.setdefault(volume.spec.claim_ref.key, {})
+            self._come(volume)
 
     def of(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        """Those of the claim's class that name no claim, and those that name this one, in load order each."""
-        named = self.prebound(claim)
-        return (*named, *self._free.get(claim.storage_class, {}).values())
+        """Those of the claim's class that name this one, and those that name no claim, in load order each."""
+        free = (volume for place, volume in self.unclaimed(claim.storage_class) if self._is_free[place])
+        return (*self.prebound(claim), *free)
+
+    def place(self, volume: PersistentVolume) -> int:
+        return self._place[volume.name]
+
+    def unclaimed(self, storage_class: str) -> tuple[tuple[int, PersistentVolume], ...]:
+        """The volumes of a class that name no claim, and those that named none until a claim got them or they went,
+        which may come back; each with its place, in load order. `are_free` tells them apart."""
+        if self._unclaimed_of_class is None:
+            self._unclaimed_of_class = _grouped(
+                (volume.storage_class, (place, volume))
+                for place, volume in enumerate(self._unclaimed)
+                if volume is not None
+            )
+        return self._unclaimed_of_class.get(storage_class, ())
+
+    def are_free(self, places: IntArray) -> BoolArray:
+        """Whether the volumes with these places name no claim now."""
+        return np.frombuffer(self._is_free, dtype=np.bool_)[places]
 
     def prebound(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         """The volumes of the claim's class that name it."""
@@ -112,24 +135,44 @@ class VolumeCandidates:
 
     def version(self, storage_class: str) -> int:
         """Another number whenever the volumes of a class that name no claim are others; 0 as long as there is none."""
-        return self._versions.get(storage_class, 1) if self._free.get(storage_class) else 0
+        return self._versions.get(storage_class, 1) if self._free_count[storage_class] else 0
 
     def put(self, before: PersistentVolume | None, after: PersistentVolume | None) -> None:
         """A volume has come, changed, or gone."""
         for volume in (before, after):
             if volume is not None and volume.spec.claim_ref is None:
                 self._versions[volume.storage_class] = self._versions.get(volume.storage_class, 1) + 1
-                self.derived.clear()
         if before is not None:
-            self._group(before).pop(before.name, None)
+            self._go(before)
         if after is not None:
-            self._place.setdefault(after.name, len(self._place))
-            group = self._group(after)
-            group[after.name] = after
+            self._come(after)
+
+    def _go(self, volume: PersistentVolume) -> None:
+        if volume.spec.claim_ref is None:
+            self._is_free[self._place[volume.name]] = False
+            self._free_count[volume.storage_class] -= 1
+        else:
+            self._prebound[volume.spec.claim_ref.key].pop(volume.name)
+
+    def _come(self, volume: PersistentVolume) -> None:
+        place = self._place.setdefault(volume.name, len(self._place))
+        if place == len(self._unclaimed):
+            self._unclaimed.append(None)
+            self._is_free.append(False)
+        if volume.spec.claim_ref is not None:
+            group = self._prebound.setdefault(volume.spec.claim_ref.key, {})
+            group[volume.name] = volume
             if len(group) > 1:
-                ordered = sorted(group.values(), key=lambda volume: self._place[volume.name])
+                ordered = sorted(group.values(), key=self.place)
                 group.clear()
                 group.update({volume.name: volume for volume in ordered})
+            return
+        if self._unclaimed[place] is not volume:
+            self._unclaimed[place] = volume
+            self._unclaimed_of_class = None
+            self.derived.clear()
+        self._is_free[place] = True
+        self._free_count[volume.storage_class] += 1
 
 
 class MovingStorage(Storage, frozen=True, kw_only=True, dict=True):

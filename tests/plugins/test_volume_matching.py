@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kschedx.api.selectors import compile_node_selector
-from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
+from kschedx.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.plugins.volume_binding.matching import Search, find_matches
 from kschedx.snapshot.node_lookup import NodeLookup
 from kschedx.snapshot.rows import each_cluster_row
+from kschedx.snapshot.storage import MovingStorage, Storage, StorageChange
 from tests.builders import Manifest, framework, node
 from tests.storage_builders import HOSTNAME, ZONE, claim, in_term, volume
 
@@ -76,7 +78,8 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
     claims = msgspec.convert([claim(f"c{i}", size=size) for i, size in enumerate(wanted)], list[PersistentVolumeClaim])
     listed = msgspec.convert(manifests, list[PersistentVolume])
     nodes = framework(NODES).nodes
-    searches = [Search(one, listed, attributes_classes=True) for one in claims]
+    storage = Storage(volumes={one.name: one for one in listed})
+    searches = [Search(one, storage, attributes_classes=True) for one in claims]
     matches = find_matches(searches, NodeLookup(nodes), len(nodes))
     for row in each_cluster_row(nodes.rows):
         together = []
@@ -87,3 +90,36 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
                 # every volume of the class lost for some reason
                 assert sum(one.volumes for one in search.lost_counts(matches.taken_before(number, row))) == len(listed)
         assert together == alone(claims, listed, nodes.cluster.nodes[row].metadata.labels)
+
+
+@given(volumes(), st.lists(sizes, min_size=1, max_size=3), st.data())
+def test_what_is_taken_and_comes_back_is_told_as_by_one_who_never_saw_it_otherwise(
+    manifests: list[Manifest], wanted: list[str], data: st.DataObject
+) -> None:
+    claims = msgspec.convert([claim(f"c{i}", size=size) for i, size in enumerate(wanted)], list[PersistentVolumeClaim])
+    listed = msgspec.convert(manifests, list[PersistentVolume])
+    nodes = framework(NODES).nodes
+    lookup = NodeLookup(nodes)
+    storage = MovingStorage.moving(Storage(volumes={one.name: one for one in listed}))
+    undo: list[StorageChange] = []
+    for _ in range(8):
+        moved = [Search(one, storage, attributes_classes=True) for one in claims]
+        anew = [Search(one, storage.frozen(), attributes_classes=True) for one in claims]
+        found, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved, anew))
+        for row in each_cluster_row(nodes.rows):
+            for number in range(len(claims)):
+                assert found.chosen(number, row) == expected.chosen(number, row)
+                taken = found.taken_before(number, row)
+                assert found.searches[number].lost_counts(taken) == expected.searches[number].lost_counts(taken)
+                assert found.searches[number].nearest(taken) == expected.searches[number].nearest(taken)
+        match data.draw(st.sampled_from(["take", "take", "give back", "free", "come"])):
+            case "give back" if undo:
+                storage.put(undo.pop())
+            case "come":
+                new = msgspec.convert(volume("new", size=data.draw(sizes), reach=data.draw(reaches)), PersistentVolume)
+                undo.append(storage.put(StorageChange(volumes={new.name: new})))
+            case move if storage.volumes:
+                one = storage.volumes[data.draw(st.sampled_from(sorted(storage.volumes)))]
+                holder = ObjectReference(namespace="default", name="c0") if move == "take" else None
+                changed = replace(one, spec=replace(one.spec, claim_ref=holder))
+                undo.append(storage.put(StorageChange(volumes={one.name: changed})))

@@ -5,7 +5,7 @@ None of it depends on the pods that run on a node, so it is settled once per cyc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from enum import IntFlag
 from functools import cached_property, partial
 
@@ -27,7 +27,7 @@ from kschedx.findings import (
 )
 from kschedx.plugins.claim_facts import claim_facts, term_matches
 from kschedx.plugins.volume_binding.claims import PodClaims
-from kschedx.plugins.volume_binding.matching import NO_VOLUME, Fitting, Matches, Search, SearchError, find_matches
+from kschedx.plugins.volume_binding.matching import NO_VOLUME, Matches, Search, SearchError, find_matches
 from kschedx.plugins.volume_binding.provisioning import Provision, allowed_topologies, provision
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.node_lookup import NodeLookup
@@ -101,7 +101,7 @@ class Binding:
         self.error: IntArray = np.zeros(len(nodes), dtype=np.int64)
         """Position in `errors`; 0 where there is none."""
         self._explain: list[tuple[BoolArray, _Explain]] = []
-        self._matches = Matches(searches=(), volumes=(), choices=())
+        self._matches = Matches(searches=(), choices=())
         self._provisions: list[Provision] = []
         self._settle_bound()
         self._settle_unbound(attributes_classes)
@@ -167,16 +167,9 @@ class Binding:
             elsewhere[:] = [bool(chosen - {name}) for name in self._nodes.names]
         self._reject(elsewhere, Conflict.NO_VOLUME, self._selected_elsewhere)
         here = ~elsewhere & (self.error == 0)
-        storage = self._storage
         try:
             searches = [
-                Search(
-                    claim,
-                    storage.candidates.of(claim),
-                    attributes_classes=attributes_classes,
-                    volumes=partial(_of_class, storage, claim),
-                    known=_known(storage),
-                )
+                Search(claim, self._storage, attributes_classes=attributes_classes)
                 for claim in sorted(others, key=lambda claim: claim.size)
             ]
         except SearchError as wrong:
@@ -284,15 +277,3 @@ class Binding:
             for one in self.provisions(node)
         )
         return (*bindings, *provisions)
-
-
-def _of_class(storage: Storage, claim: PersistentVolumeClaim) -> Sequence[PersistentVolume]:
-    """The volumes of a claim's class."""
-    return storage.volumes_of_class.get(claim.storage_class, ())
-
-
-def _known(storage: Storage) -> dict[Hashable, Fitting]:
-    """Which free volumes fit, for claims that were asked about since the free volumes are these."""
-    found = storage.candidates.derived.setdefault(Fitting, {})
-    assert isinstance(found, dict), "nobody else keeps anything under this name"
-    return found

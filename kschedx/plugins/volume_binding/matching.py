@@ -6,7 +6,7 @@ smallest that fits and that the node can reach; what one claim took is gone for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -18,12 +18,16 @@ from kschedx.api.selectors import NodeSelector, Selector, compile_selector
 from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.errors import InputError
 from kschedx.findings import LostCount, VolumeCandidate
+from kschedx.plugins.volume_binding.ranking import Ranking
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.node_lookup import NodeLookup
 from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.storage import Storage, VolumeCandidates
 
 NO_VOLUME = -1
-_NONE = np.zeros(0, dtype=np.int64)
+
+_KEPT = 100
+"""So many rankings are remembered at a time: each is as long as there are volumes."""
 
 _NEAREST = 10
 _FURTHEST_FIRST = (
@@ -37,62 +41,13 @@ class SearchError(Exception):
     """A claim that cannot be searched for, in upstream's words: an error on every node."""
 
 
-class Fitting:
-    """The volumes that name no claim and that a claim could be bound to."""
-
-    def __init__(self, volumes: Iterable[PersistentVolume]) -> None:
-        self.volumes = sorted(volumes, key=lambda volume: volume.size)
-        self._best: tuple[NodeLookup, IntArray] | None = None
-
-    @cached_property
-    def by_reach(self) -> Mapping[NodeSelector | None, Sequence[int]]:
-        """Node affinity to the positions in `volumes` of those that have it, ascending."""
-        groups: dict[NodeSelector | None, list[int]] = {}
-        for rank, volume in enumerate(self.volumes):
-            groups.setdefault(volume.required_node_affinity, []).append(rank)
-        return groups
-
-    def offered(self, lookup: NodeLookup, each: int) -> tuple[IntArray, IntArray]:
-        """(pair,) nodes, and positions in `volumes` of what they reach: of volumes with one reach the first `each`."""
-        offered = [(lookup.selector(reach), ranks[:each]) for reach, ranks in self.by_reach.items()]
-        rows = np.concatenate([reached for reached, ranks in offered for _ in ranks] or [_NONE])
-        ranks = np.repeat(
-            np.array([rank for _, its in offered for rank in its], dtype=np.int64),
-            [len(reached) for reached, its in offered for _ in its],
-        )
-        return rows, ranks
-
-    def best(self, lookup: NodeLookup, count: int) -> IntArray:
-        """(node,) the position in `volumes` of what each of `count` nodes takes, if it can; their number where not."""
-        if self._best is None or self._best[0] is not lookup:
-            self._best = lookup, self.least(*self.offered(lookup, 1), count)
-        return self._best[1]
-
-    def least(self, rows: IntArray, ranks: IntArray, count: int) -> IntArray:
-        """As `best`, of pairs as `offered` gives them."""
-        best = np.full(count, len(self.volumes), dtype=np.int64)
-        last_first = np.argsort(-ranks, kind="stable")
-        best[rows[last_first]] = ranks[last_first]  # what is written last stays
-        return best
-
-
 class Search:
     """One claim against the volumes of its class: what can be said without a node."""
 
-    def __init__(
-        self,
-        claim: PersistentVolumeClaim,
-        candidates: Sequence[PersistentVolume],
-        *,
-        attributes_classes: bool,
-        volumes: Callable[[], Sequence[PersistentVolume]] | None = None,
-        known: dict[Hashable, Fitting] | None = None,
-    ) -> None:
-        """`candidates` are the volumes of the class; where `volumes` gives them, those that name no claim or this one.
-        `attributes_classes` is the gate VolumeAttributesClass. What `known` has was found with the same candidates for
-        claims that ask for the same. Raises `SearchError`."""
+    def __init__(self, claim: PersistentVolumeClaim, storage: Storage, *, attributes_classes: bool) -> None:
+        """`attributes_classes` is the gate VolumeAttributesClass. Raises `SearchError`."""
         self.claim = claim
-        self._all = volumes or (lambda: candidates)
+        self._storage = storage
         self._attributes_classes = attributes_classes
         if claim.spec.volume_attributes_class_name and not attributes_classes:
             raise SearchError(
@@ -101,18 +56,28 @@ class Search:
             )
         self._selector = _selector(claim)
         self._size = claim.size
-        self.prebound: list[PersistentVolume] = []
-        """Volumes that name the claim: the first of them is taken or none at all."""
-        likeness = (msgspec.json.encode(replace(claim.spec, volume_name="")), claim.storage_class, attributes_classes)
-        found = None if known is None else known.get(likeness)
-        fitting: list[PersistentVolume] = []
-        for volume in candidates:
-            if (found is not None and volume.spec.claim_ref is None) or self._lost(volume) is not None:
-                continue
-            (fitting if volume.spec.claim_ref is None else self.prebound).append(volume)
-        self.free = Fitting(fitting) if found is None else found
-        if known is not None:
-            known[likeness] = self.free
+        candidates = storage.candidates
+        named = ((candidates.place(volume), volume) for volume in candidates.prebound(claim))
+        self.prebound = {place: volume for place, volume in named if self._lost(volume) is None}
+        """Volumes that name the claim, by place: the first of them is taken or none at all."""
+        self.free = self._ranking(candidates).fitting(candidates, claim.storage_class)
+
+    def _ranking(self, candidates: VolumeCandidates) -> Ranking:
+        """That of claims that ask for the same."""
+        known = candidates.derived.setdefault(Ranking, {})
+        assert isinstance(known, dict), "nobody else keeps anything under this name"
+        claim = self.claim
+        likeness = (
+            msgspec.json.encode(replace(claim.spec, volume_name="")), claim.storage_class, self._attributes_classes
+        )  # fmt: skip
+        found = known.get(likeness)
+        if found is None:
+            if len(known) == _KEPT:
+                del known[next(iter(known))]
+            unclaimed = candidates.unclaimed(claim.storage_class)
+            found = known[likeness] = Ranking(one for one in unclaimed if self._lost(one[1]) is None)
+        assert isinstance(found, Ranking), "nobody else keeps anything under this name"
+        return found
 
     def _lost(self, volume: PersistentVolume) -> str | None:
         claim, spec = self.claim.spec, volume.spec
@@ -141,7 +106,7 @@ class Search:
     @cached_property
     def volumes(self) -> Sequence[PersistentVolume]:
         """Those of the claim's class."""
-        return self._all()
+        return self._storage.volumes_of_class.get(self.claim.storage_class, ())
 
     @cached_property
     def lost(self) -> Mapping[str, Sequence[PersistentVolume]]:
@@ -157,10 +122,9 @@ class Search:
         """Volumes that any node may take that reaches them, smallest first."""
         return self.free.volumes
 
-    @property
-    def by_reach(self) -> Mapping[NodeSelector | None, Sequence[int]]:
-        """Node affinity to the positions in `fitting` of the volumes that have it, ascending."""
-        return self.free.by_reach
+    def volume(self, place: int) -> PersistentVolume:
+        """The one of `prebound` and `fitting` with a place."""
+        return self.prebound.get(place) or self.free.ranking.of_place[place]
 
     # --- the account
 
@@ -179,7 +143,7 @@ class Search:
 
     @cached_property
     def _prebound_names(self) -> frozenset[str]:
-        return frozenset(volume.name for volume in self.prebound)
+        return frozenset(volume.name for volume in self.prebound.values())
 
     @cached_property
     def _fitting_names(self) -> frozenset[str]:
@@ -195,7 +159,7 @@ class Search:
         """The volumes that came furthest."""
         found = [
             self._candidate(volume, self._lost_here(volume, taken))
-            for volume in (*self.prebound[:_NEAREST], *self.fitting[:_NEAREST])[:_NEAREST]
+            for volume in (*self.prebound.values(), *self.fitting[:_NEAREST])[:_NEAREST]
         ]
         for why in _FURTHEST_FIRST:
             volumes = self.lost.get(why, ())
@@ -254,66 +218,56 @@ def _reach(selector: NodeSelector | None) -> str:
 
 
 class Matches(Struct, frozen=True, kw_only=True):
-    """What each claim takes on each node: `choices[i]` is (node,), a position in `volumes` or NO_VOLUME."""
+    """What each claim takes on each node: `choices[i]` is (node,), the place of a volume or NO_VOLUME."""
 
     searches: tuple[Search, ...]
     """In the order in which the claims take turns."""
-    volumes: tuple[PersistentVolume, ...]
     choices: tuple[IntArray, ...]
 
     def taken_before(self, search: int, node: ClusterRow) -> frozenset[str]:
         """Names of the volumes that earlier claims took on a node."""
-        earlier = (int(choice[node]) for choice in self.choices[:search])
-        return frozenset(self.volumes[number].name for number in earlier if number != NO_VOLUME)
+        earlier = (self.chosen(number, node) for number in range(search))
+        return frozenset(volume.name for volume in earlier if volume is not None)
 
     def chosen(self, search: int, node: ClusterRow) -> PersistentVolume | None:
-        number = int(self.choices[search][node])
-        return None if number == NO_VOLUME else self.volumes[number]
+        place = int(self.choices[search][node])
+        return None if place == NO_VOLUME else self.searches[search].volume(place)
 
 
 def find_matches(searches: Iterable[Search], lookup: NodeLookup, count: int) -> Matches:
     """The volumes that the claims take on each of `count` nodes."""
     turns = tuple(sorted(searches, key=lambda search: search.claim.size))
-    numbers: dict[str, int] = {}
-    volumes: list[PersistentVolume] = []
-    for search in turns:
-        for volume in (*search.prebound, *search.fitting):
-            if numbers.setdefault(volume.name, len(volumes)) == len(volumes):
-                volumes.append(volume)
     choices: list[IntArray] = []
     for search in turns:
-        choices.append(_choose(search, choices, numbers, lookup, count))
-    return Matches(searches=turns, volumes=tuple(volumes), choices=tuple(choices))
+        choices.append(_choose(search, choices, lookup, count))
+    return Matches(searches=turns, choices=tuple(choices))
 
 
-def _choose(
-    search: Search, taken: Sequence[IntArray], numbers: dict[str, int], lookup: NodeLookup, count: int
-) -> IntArray:
+def _choose(search: Search, taken: Sequence[IntArray], lookup: NodeLookup, count: int) -> IntArray:
     choice = np.full(count, NO_VOLUME, dtype=np.int64)
     undecided = np.ones(count, dtype=np.bool_)
-    for volume in search.prebound:
-        number = numbers[volume.name]
+    for place, volume in search.prebound.items():
         here = np.flatnonzero(undecided)
-        here = here[~_is_taken(number, taken, here)]
+        here = here[~_is_taken(place, taken, here)]
         reached = here[np.isin(here, lookup.selector(volume.required_node_affinity), assume_unique=True)]
-        choice[reached] = number
+        choice[reached] = place
         undecided[here] = False
-    number_of_rank = np.array([*(numbers[volume.name] for volume in search.fitting), NO_VOLUME], dtype=np.int64)
+    place_of_rank = np.append(search.free.ranking.places, NO_VOLUME)
     if taken:
         # a node looks at no more volumes of one reach than the earlier claims can have taken, and one
         rows, ranks = search.free.offered(lookup, len(taken) + 1)
         free = np.ones(len(rows), dtype=np.bool_)
         for earlier in taken:
-            free &= earlier[rows] != number_of_rank[ranks]
+            free &= earlier[rows] != place_of_rank[ranks]
         best = search.free.least(rows[free], ranks[free], count)
     else:
         best = search.free.best(lookup, count)
-    return np.where(undecided, number_of_rank[best], choice)
+    return np.where(undecided, place_of_rank[best], choice)
 
 
-def _is_taken(number: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArray:
+def _is_taken(place: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArray:
     """(row,) whether an earlier claim has the volume there."""
     mask = np.zeros(len(rows), dtype=np.bool_)
     for choice in taken:
-        mask |= choice[rows] == number
+        mask |= choice[rows] == place
     return mask
