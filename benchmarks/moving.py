@@ -48,12 +48,15 @@ def pods(number: int, *, cpu: str = "100m", memory: str = "128Mi", kinds: int = 
     return [table[row] for row in range(len(table))]
 
 
-def with_claims(new: Sequence[Pod], zones: Sequence[str]) -> tuple[Snapshot, list[Pod]]:
+def with_claims(new: Sequence[Pod], zones: Sequence[str] = (), hosts: Sequence[str] = ()) -> tuple[Snapshot, list[Pod]]:
     """The pods as a StatefulSet makes them, each with a claim of its own, and a cluster of their storage: volumes that
-    are there, each within reach of one of `zones`, or without any that are to be made."""
-    storage_class = {"apiVersion": "storage.k8s.io/v1", "metadata": {"name": "zonal"}, "provisioner": "csi.example.com"}
+    are theirs, each within reach of one of `zones`; or a free one of each of `hosts`; or none, so that they are to be
+    made."""
+    provisioner = "kubernetes.io/no-provisioner" if hosts else "csi.example.com"
+    storage_class = {"apiVersion": "storage.k8s.io/v1", "metadata": {"name": "zonal"}, "provisioner": provisioner}
     objects: list[dict[str, object]] = [
-        {**storage_class, "kind": "StorageClass", "volumeBindingMode": "WaitForFirstConsumer"}
+        {**storage_class, "kind": "StorageClass", "volumeBindingMode": "WaitForFirstConsumer"},
+        *(local_volume(host) for host in hosts),
     ]
     made = []
     for index, pod in enumerate(new):
@@ -82,6 +85,20 @@ def with_claims(new: Sequence[Pod], zones: Sequence[str]) -> tuple[Snapshot, lis
             )
         objects.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
     return Snapshot.from_objects(objects), made
+
+
+def local_volume(host: str) -> dict[str, object]:
+    reach = {
+        "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [host]}]}]}
+    }
+    of = {"capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "zonal"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"local-{host}"},
+        "spec": {**of, "nodeAffinity": reach, "local": {"path": "/mnt"}},
+        "status": {"phase": "Available"},
+    }
 
 
 def beside_nominated(snapshot: Snapshot, number: int) -> Snapshot:
@@ -128,8 +145,12 @@ def main(path: str, number: int) -> None:
         "preemption": pods(min(number, 200), cpu="2", memory="128Mi", priority=1_000_000, nodeSelector={"full": "yes"}),
     }
     zones = sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone is not None})
-    for name, reached in (("a claim each, volumes to be made", []), ("a claim each, bound to zonal volumes", zones)):
-        storage, new = with_claims(pods(number), reached)
+    hosts = sorted({host for host in snapshot.cluster.label(HOST).values if host is not None})
+    for name, (storage, new) in {
+        "a claim each, volumes to be made": with_claims(pods(number)),
+        "a claim each, bound to zonal volumes": with_claims(pods(number), zones),
+        "a claim each, each takes a local volume": with_claims(pods(number), hosts=hosts),
+    }.items():
         took, simulator = queue(snapshot.with_storage(storage.storage), setup, new)
         placed = sum(step.node is not None for step in simulator.queue.steps)
         print(f"{name}: {placed / took:,.0f} a second")
