@@ -29,9 +29,9 @@ _WORDS: Mapping[str, tuple[list[str], str]] = {
     "quantity": (["string", "number"], "an amount"),
     "intOrString": (["string", "integer"], "a whole number or a string"),
 }
-_BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
-"""Of a whole number, as far as what is published says it: many have 32, which it does not tell."""
 """The types of values in fields.json: JSON's, and what an error calls them."""
+_BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
+"""Of a whole number, at most: many fields have 32, which fields.json does not tell."""
 _NEAR = 0.8
 """From here on two names are the same with a slip of the finger."""
 _ALIKE = 0.7
