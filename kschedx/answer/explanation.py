@@ -138,11 +138,14 @@ class Explanation(Struct, frozen=True, dict=True):
         if self.becomes is Outcome.SCHEDULED:
             return ""
         from kschedx.fixes import Certainty, why_no_fix
+        from kschedx.fixes.hopeless import Untold
         from kschedx.render.words.fixes import no_fix
 
         if any(fix.certainty is Certainty.VERIFIED for fix in self.fixes):
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
+        if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
+            return ""  # what was tried is for somebody else to decide
         return "" if found is None else no_fix(found)
 
     @cached_property

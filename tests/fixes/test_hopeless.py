@@ -47,3 +47,17 @@ def test_the_reason_is_said(target: Manifest, objects: list[Manifest], expected:
 def test_nothing_is_said_where_a_fix_is_verified() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("n", unschedulable=True), pod("me")])
     assert kschedx.explain(snapshot, "default/me").no_fix == ""
+
+
+def test_nothing_is_said_where_somebody_else_decides_about_a_fix() -> None:
+    acme = {"filter": {"enabled": [{"name": "Acme"}]}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": acme}],
+    }
+    snapshot = kschedx.Snapshot.from_objects([node("n", unschedulable=True), pod("me")])
+    explanation = kschedx.explain(snapshot, "default/me", config=config)
+    (fix,) = explanation.fixes
+    assert (fix.certainty, fix.feasible_nodes) == ("partial", ("n",))
+    assert explanation.no_fix == ""
