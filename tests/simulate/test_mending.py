@@ -84,7 +84,7 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
     assert lines[:3] == [
         "✗ node-1: 1 pod would find no other node",
-        "✗ shop/web-0: finds no other node, insufficient cpu, short by 2, more than the whole node has",
+        "✗ shop/web-0: finds no other node, insufficient cpu, short by 2, more than the node's allocatable",
         "fix  request at most 2 cpu (verified)",
     ]
     assert not [line for line in lines if "uncordon" in line]
