@@ -480,7 +480,7 @@ RARELY_NEEDED = (
     "re2",
     "urllib.request",
     "http.client",
-    "kschedx.inquiry.extenders",
+    "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
     "kschedx.render.autoscaler",
