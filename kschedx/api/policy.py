@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kschedx.api.integers import Int32
+from kschedx.api.integers import Int32, Int64
 from kschedx.api.selectors import LabelSelector
 from kschedx.api.types import ObjectMeta
+
+
+class BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
+    generation: Int64 = 0
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -23,9 +27,10 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
+    observed_generation: Int64 = 0
 
 
 class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: BudgetMeta = BudgetMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
